@@ -26,6 +26,8 @@ from benchmarks import (
     dequantised,
     digits,
     graphs,
+    history,
+    language,
     maps,
     matmuls,
     networks,
@@ -33,8 +35,13 @@ from benchmarks import (
     reference,
     rest,
     slices,
+    small_calls,
+    small_models,
+    small_networks,
     starting,
     torch_networks,
+    tuned,
+    types,
     windows,
 )
 from benchmarks.matmul_peers import HELD
@@ -42,6 +49,10 @@ from benchmarks.matmul_peers import HELD
 PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "overview": overview.run,
     "calls": calls.run,
+    "small": small_calls.run,
+    "layers": small_networks.run,
+    "models": small_models.run,
+    "tune": tuned.run,
     "asserts": asserts.run,
     "compile": compiling.run,
     "start": starting.run,
@@ -55,9 +66,11 @@ PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "cliffs": cliffs.run,
     "graphs": graphs.run,
     "networks": networks.run,
+    "language": language.run,
     "digits": digits.run,
     "dequantised": dequantised.run,
     "reference": reference.run,
+    "types": types.run,
 }
 BY_NAME = {"torch": torch_networks.run}  # parts that need what the others do not
 RESULTS = Path(__file__).with_name("results.json")
@@ -88,6 +101,8 @@ def main() -> None:
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
     results = {"machine": machine} | {part: parts[part]() for part in arguments.parts or PARTS}
     arguments.json.write_text(json.dumps(results, indent=1) + "\n")
+    for name, times in history.add(results):
+        print(f"slower than in the last runs: {name}: {times:.2f} times as long")
 
 
 def _processor() -> str:

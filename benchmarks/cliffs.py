@@ -56,33 +56,38 @@ def _row(name: str, call: Call, dtype: np.dtype[Any]) -> dict[str, Any]:
     return {"case": name, "type": dtype.name, "kernel": compiled.kernel_name, "microseconds": normal * 1e6, "ratios": ratios}
 
 
-def _seconds(call: Callable[[], object]) -> float:
-    """The best of some calls; infinity if one is ended after `PATIENCE`."""
+def within(call: Callable[[], object], seconds: float) -> bool:
+    """Whether a call ends within so many seconds of the processor; one that does not is ended."""
 
     def leave(*_: object) -> None:
         raise _LeftOff
 
-    timer = hasattr(signal, "setitimer")  # Windows has no such timer, so calls run to their end
-    before = signal.signal(signal.SIGPROF, leave) if timer else None
-    best = float("inf")
-    try:
-        if timer:
-            signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+    if not hasattr(signal, "setitimer"):  # Windows has no such timer, so calls run to their end
         call()
-        if timer:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-        end, rounds = time.perf_counter() + 0.02, 0
-        while rounds < 2 or (rounds < 20 and time.perf_counter() < end):
-            began = time.thread_time()
-            call()
-            best = min(best, time.thread_time() - began)
-            rounds += 1
+        return True
+    before = signal.signal(signal.SIGPROF, leave)
+    try:
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        call()
+        return True
     except _LeftOff:
-        pass
+        return False
     finally:
-        if timer:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            signal.signal(signal.SIGPROF, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    """The best of some calls; infinity if the first is ended after `PATIENCE`."""
+    best = float("inf")
+    if not within(call, PATIENCE):
+        return best
+    end, rounds = time.perf_counter() + 0.02, 0
+    while rounds < 2 or (rounds < 20 and time.perf_counter() < end):
+        began = time.thread_time()
+        call()
+        best = min(best, time.thread_time() - began)
+        rounds += 1
     return best
 
 

@@ -14,7 +14,7 @@ from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.targets import named, targets
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from benchmarks import cliff_cases, cliffs, contraction_cases, contractions, limits, map_hard
+from benchmarks import cliff_cases, cliffs, contraction_cases, contractions, history, limits, map_hard
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None or not targets(), reason="nothing can be compiled")
 
@@ -124,3 +124,19 @@ def test_cliffs_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cliffs, "PATIENCE", 0.01)
     if hasattr(signal, "setitimer"):
         assert cliffs._seconds(endless) == float("inf")
+
+
+def test_the_history_of_a_processor_says_what_got_slower(tmp_path: Path) -> None:
+    def results(first: float, second: float) -> dict[str, object]:
+        rows = [
+            {"what": "copy", "microseconds": first, "met": True},
+            {"what": "product", "seconds": {"ours": second, "NumPy": 1.0}},
+        ]
+        return {"machine": {"processor": "A (R) / B"}, "slice": rows}
+
+    assert history.add(results(1.0, 2.0), tmp_path) == []
+    assert history.add(results(1.1, 1.0), tmp_path) == []
+    found = history.add(results(1.3, 2.0), tmp_path)
+    assert found == [("slice, product, seconds ours", 2.0), ("slice, copy, microseconds", 1.3)]
+    (file,) = tmp_path.iterdir()
+    assert file.name == "A-R-B.json"

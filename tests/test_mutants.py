@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ from every_kernel import Ran
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 from mutants import __main__ as tool  # noqa: E402
-from mutants import chosen, covering, generated, trying  # noqa: E402
+from mutants import chosen, covering, generated, reached, trying  # noqa: E402
 from mutants.equivalents import EQUIVALENT  # noqa: E402
 from mutants.mutant import SOURCE, Mutant, Source  # noqa: E402
 
@@ -55,8 +58,8 @@ def test_there_are_faults_of_every_kind_in_every_folder(every: list[Mutant]) -> 
 def test_the_tests_that_are_run_exist(every: list[Mutant]) -> None:
     for names in covering.COVERING.values():
         assert all((ROOT / "tests" / name).exists() for name in names)
-    for m in every:
-        assert covering.tests(m.path, m.kind)
+    for path, kind in {(m.path, m.kind) for m in every}:
+        assert all((ROOT / name).is_file() for name in covering.files(path, kind, ROOT))
 
 
 def test_equivalent_faults_are_still_there(every: list[Mutant]) -> None:
@@ -74,9 +77,12 @@ def test_outcomes_are_kept_and_faults_tried_once(every: list[Mutant], monkeypatc
     class Tree:
         tried: list[str] = []  # noqa: RUF012
 
-        def try_(self, mutant: Mutant, limit: float) -> trying.Outcome:
+        def ready(self, mutant: Mutant) -> bool:
+            return not self.tried or mutant.name > self.tried[-1]
+
+        def try_(self, mutant: Mutant, seconds: float, killers: Sequence[str]) -> trying.Outcome:
             self.tried.append(mutant.name)
-            return trying.Outcome("survived" if len(self.tried) == 1 else "caught", "a test", 1.0)
+            return trying.Outcome("survived" if len(self.tried) == 1 else "caught", "a test", 1.0, 1)
 
     monkeypatch.setattr(generated, "mutants", lambda: every[:40])
     monkeypatch.setattr(tool, "OUTCOMES", tmp_path / "outcomes.jsonl")
@@ -89,6 +95,67 @@ def test_outcomes_are_kept_and_faults_tried_once(every: list[Mutant], monkeypatc
     assert tool.main() == 0
     assert Tree.tried[3:] == Tree.tried[:1]
     assert [json.loads(line)["status"] for line in tool.OUTCOMES.read_text().splitlines()] == ["survived", *["caught"] * 3]
+
+
+def test_the_tests_that_found_others_come_first_and_those_that_reach_a_fault_before_the_rest(tmp_path: Path) -> None:
+    found = {
+        "tests/a.py": {
+            "tests/a.py::one[1]": (3.0, True, [0]), "tests/a.py::one[2]": (1.0, True, [0]), "tests/a.py::two": (2.0, True, [1]),
+            "tests/a.py::bad": (1.0, False, [0]),
+        },
+        "tests/b.py": {"tests/b.py::three": (0.5, True, [0]), "tests/b.py::four": (0.25, True, [])},
+        "tests/c.py": {"tests/c.py::five": (0.1, True, [])},
+    }  # fmt: skip
+    for file, tests in found.items():
+        text = json.dumps({"functions": ["kernels/x.py:A.f.g", "kernels/x.py:h"], "tests": tests})
+        (tmp_path / f"{file.replace('/', '+')}.json").write_text(text)
+    seen = reached.Reached(tmp_path, ROOT)
+    fault = Mutant("kernels/x.py", "A.f", "bound*16", 1, 0, 0, "", "")
+    first = ["tests/b.py::three", "tests/a.py::one[2]", "tests/a.py::one[1]"]
+    rest = ["tests/b.py::four", "tests/a.py::two"]
+    assert reached.ordered(fault, seen, [], 99, ["tests/none.py::x"]) == first + rest
+    assert reached.ordered(fault, seen, [], 2, ["tests/a.py::two"]) == ["tests/a.py::two"]
+    assert reached.ordered(fault, seen, [], 1.8, []) == [*first[:2], rest[0]]
+    nowhere = fault._replace(path="kernels/y.py")
+    assert reached.ordered(nowhere, seen, ["tests/c.py"], 99, []) == ["tests/c.py::five"]
+
+
+def test_a_constant_is_reached_by_the_functions_that_read_it() -> None:
+    (fault,) = (m for m in generated._of(Source("kernels/scan/doubled.py")) if m.kind == "bound*16" and not m.inside)
+    users = reached.users_of(fault)
+    assert users == {"_summed"}
+    assert reached.reaches("kernels/scan/doubled.py:_summed", fault, users)
+    assert not reached.reaches("kernels/scan/doubled.py:further", fault, users)
+
+
+def test_functions_that_tests_reach_are_noted_and_a_test_that_fails_is_told(tmp_path: Path) -> None:
+    """In a process of its own, as `Tree` runs it."""
+    (tmp_path / "code.py").write_text("class A:\n    def f(self):\n        return (lambda: 1)()\n")
+    (tmp_path / "test_it.py").write_text(
+        "from code_of import A\n\ndef test_one():\n    assert A().f() == 1\n\ndef test_two():\n    assert 0, 'so'\n"
+    )
+    (tmp_path / "code.py").rename(tmp_path / "code_of.py")
+    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
+    program = f"""
+import json, sys
+from pathlib import Path
+sys.path.insert(0, {str(ROOT / "tools")!r})
+from mutants import reached
+import pytest
+watch = reached.Watch({str(tmp_path)!r} + "/")
+pytest.main([*reached.QUIET, "test_it.py"], plugins=[watch])
+told = Path("told")
+status = reached.asked(["test_it.py::test_two", "test_it.py::test_one"], told)
+Path("found").write_text(json.dumps([sorted(watch.found["test_it.py::test_one"].functions), sorted(watch.failed), status]))
+"""
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    functions, failed, status = json.loads((tmp_path / "found").read_text())
+    assert {"code_of.py:A.f", "test_it.py:test_one"} <= {*functions} if sys.version_info >= (3, 11) else functions
+    assert (failed, status) == (["test_it.py::test_two"], 1)
+    told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
+    assert told == [{"begun": "test_it.py::test_two"}, {"failed": "test_it.py::test_two", "why": told[1]["why"]}]
+    assert "so" in told[1]["why"]
 
 
 def test_operators_of_mutation() -> None:

@@ -49,6 +49,7 @@ SUBJECTS = [
     "kernels",
     "instruction set",
     "threads",
+    "tuning",
     "cache",
 ]
 
@@ -85,7 +86,7 @@ PUBLIC = {
     *("TensorDesc", "TensorFlags", "UnsupportedError", "Violation", "__version__", "check", "chunks", "compare"),
     *("OptimizationWarning", "PerformanceWarning"),
     *("ConstantNode", "Graph", "GraphDesc", "GraphError", "InputEdge", "IntermediateEdge", "OperatorNode", "OutputEdge"),
-    *("SEMANTICS_VERSION", "deviations", "graph", "program", "requantize", "show_config", "testing"),
+    *("SEMANTICS_VERSION", "deviations", "graph", "picture", "program", "requantize", "show_config", "testing"),
 }
 
 

@@ -1,6 +1,6 @@
 """Runs ONNX's own tests on anydml, and reports how many pass, which are refused and why, and which fail.
 
-python tools/onnx_suite.py [--suite node] [--only WORD] [--without WORD] [--failures]
+python tools/onnx_suite.py [--suite node] [--only WORD] [--without WORD] [--type NAME] [--failures]
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ import onnx.backend.test.loader as loader
 from onnx import numpy_helper
 
 import anydml.onnx
+from anydml import DataType
 from anydml.onnx.errors import ModelError, Refusal
+from anydml.tensor import of_ml_dtypes
 
 PASSED, REFUSED, FAILED = "passed", "refused", "failed"
 
@@ -111,9 +113,21 @@ def _compare(name: str, y: Any, expected: Any, case: Any) -> None:
     assert expected is not None, f"{name}: the expected output cannot be read"
     assert y.dtype == expected.dtype, f"{name}: {y.dtype}, not {expected.dtype}"
     assert y.shape == expected.shape, f"{name}: sizes {y.shape}, not {expected.shape}"
-    if y.dtype.kind == "V":  # of 4 bits
+    if of_ml_dtypes(y.dtype) in (DataType.INT4, DataType.UINT4):
         y, expected = y.astype(np.int8), expected.astype(np.int8)
+    elif of_ml_dtypes(y.dtype) is not None:  # of floats: the same numbers and NaN, and the same sign of 0
+        nan = np.isnan(y.astype(np.float32)) & np.isnan(expected.astype(np.float32))
+        y, expected = (np.where(nan, 0, x.view(f"u{x.itemsize}")) for x in (y, expected))
     np.testing.assert_allclose(y, expected, rtol=case.rtol, atol=case.atol)
+
+
+def has_type(case: Any, name: str) -> bool:
+    """Whether a test has inputs, outputs or constants of an element type whose name begins so, FLOAT8 for instance."""
+    model = onnx.load(_file(case)) if isinstance(_file(case), Path) else _file(case)
+    kinds = {v.type.tensor_type.elem_type for v in (*model.graph.input, *model.graph.output, *model.graph.value_info)}
+    kinds |= {a.t.data_type for n in model.graph.node for a in n.attribute if a.HasField("t")}
+    kinds |= {a.i for n in model.graph.node for a in n.attribute if a.name == "to"}
+    return any(onnx.TensorProto.DataType.Name(k).startswith(name) for k in kinds)
 
 
 def main() -> int:
@@ -121,6 +135,7 @@ def main() -> int:
     parser.add_argument("--suite", default="node")
     parser.add_argument("--only", default="")
     parser.add_argument("--without", default="-", help="leave out tests with this word in their names")
+    parser.add_argument("--type", default="", help="only tests with an element type whose name begins so, such as FLOAT8")
     parser.add_argument("--failures", action="store_true", help="print failures only")
     arguments = parser.parse_args()
     counts: collections.Counter[str] = collections.Counter()
@@ -128,6 +143,8 @@ def main() -> int:
     slow: list[tuple[float, str]] = []
     for case in cases(arguments.suite):
         if arguments.only not in case.name or arguments.without in case.name:
+            continue
+        if arguments.type and not has_type(case, arguments.type):
             continue
         result = outcome(case)
         counts[result.kind] += 1
@@ -137,7 +154,7 @@ def main() -> int:
         elif result.kind == REFUSED:
             for r in result.refusals[:1]:
                 reasons[f"{r.kind}: {r.operator}: {r.reason[:100]}"] += 1
-            if arguments.only:
+            if arguments.only or arguments.type:
                 print(f"refused {result.name}: {result.reason}")
     if not arguments.failures:
         for reason, count in reasons.most_common():

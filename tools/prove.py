@@ -23,6 +23,7 @@ import prove_pairs
 from anydml.kernels.code.targets import Target, named
 from anydml.kernels.code.values import Body
 from anydml.kernels.numbers.functions import paired, wide
+from soak import processor
 
 ROOT = Path(__file__).parent.parent
 STATE = ROOT / ".prove.json"
@@ -50,8 +51,9 @@ def proofs(target: Target) -> Iterator[Proof]:
 
 def code() -> str:
     """A digest of the files that make the proven code, and of those that prove it."""
-    folders = ("src/anydml/kernels/code", "src/anydml/kernels/elementwise", "tools")
-    files = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    folders = ("code", "elementwise", "numbers")
+    files = sorted(path for folder in folders for path in (ROOT / "src/anydml/kernels" / folder).rglob("*.py"))
+    files += sorted((ROOT / "tools").glob("prove*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
@@ -72,9 +74,12 @@ def run(proof: Proof, done: dict[str, Any], save: Callable[[], None], every: int
 
 
 def told(proof: Proof, done: dict[str, Any]) -> str:
+    if not done:
+        return f"{proof.name} in {proof.kind}: not begun"
     counts = ", ".join(f"{found} {key}" for key, found in done.items() if key not in ("next", "seconds", "examples"))
     examples = f" ({', '.join(done['examples'])})" if done["wrong"] else ""
-    return f"{proof.name} in {proof.kind}: {counts}{examples}; {done['seconds']:.1f} s"
+    rest = f", {done['next']} of {proof.parts} parts" if done["next"] < proof.parts else ""
+    return f"{proof.name} in {proof.kind}: {counts}{examples}{rest}; {done['seconds']:.1f} s"
 
 
 def main() -> int:
@@ -82,6 +87,7 @@ def main() -> int:
     parser.add_argument("functions", nargs="*", help="their names; all of them by default")
     parser.add_argument("--state", type=Path, default=STATE, help="the file that keeps what was done")
     parser.add_argument("--target", help="the name of an instruction set; the widest by default")
+    parser.add_argument("--list", action="store_true", help="print what was done, and prove nothing")
     parser.add_argument("--every", type=int, default=1, help="prove one of N parts of the inputs, and keep no state")
     options = parser.parse_args()
     target = named(options.target)
@@ -99,13 +105,15 @@ def main() -> int:
         if options.every == 1:
             options.state.write_text(json.dumps(state))
 
+    print(f"{processor()}, {target.name}")
     wrong = False
     for proof in known:
         if not options.functions or proof.name in options.functions:
             done = state.setdefault(f"{proof.name} in {proof.kind}, {target.name}", {})
-            run(proof, done, save, options.every)
+            if not options.list:
+                run(proof, done, save, options.every)
             print(told(proof, done), flush=True)
-            wrong = wrong or bool(done["wrong"])
+            wrong = wrong or bool(done.get("wrong"))
     return int(wrong)
 
 

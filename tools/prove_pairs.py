@@ -24,8 +24,7 @@ from anydml.kernels.elementwise.key import MapKey, lanes_in_pairs
 from anydml.kernels.elementwise.levels import finer_kernel
 from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.elementwise.undecided import exactly
-from anydml.kernels.match import maps
-from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.match.normal_form import Node, NormalForm, normal_form
 from anydml.kernels.numbers.functions import paired
 from anydml.kernels.numbers.functions.wide import UNARY
 from anydml.tensor import DataType
@@ -47,20 +46,20 @@ class Found(NamedTuple):
     wrong: list[int]
 
 
-def formula(name: str) -> Formula:
+def formula(name: str) -> NormalForm:
     """A function of an element, with its limit if it has one."""
     nodes = [Node("stream", (), (0, DataType.FLOAT32)), Node("sigmoid" if name == "swish" else name, (0,), None)]
     if name == "swish":
         nodes.append(Node("mul", (0, 1), None))
     if name in ("swish", "gelu"):
         nodes.append(Node("limits", (0, len(nodes) - 1), (("low", "-0.0"),)))
-    return maps.formula(tuple(nodes))
+    return normal_form(tuple(nodes))
 
 
 class Compiled:
     """A kernel of a formula of one float32 with some levels."""
 
-    def __init__(self, target: Target, formula: Formula, levels: tuple[str, ...]) -> None:
+    def __init__(self, target: Target, formula: NormalForm, levels: tuple[str, ...]) -> None:
         lanes = lanes_in_pairs(target) if levels[0] == "paired" else target.vector_bytes // 4
         lies = (CONTIGUOUS, CONTIGUOUS)
         shape = MapKey(formula, False, False, TYPES, lies, 0, lanes, False, levels, True)
@@ -81,7 +80,7 @@ class Compiled:
         return self.out[: x.size], (self.list[: 2 * count : 2] - self.out.ctypes.data) // 4
 
 
-def _finer(formula: Formula, target: Target, x: Words) -> Words:
+def _finer(formula: NormalForm, target: Target, x: Words) -> Words:
     """The results in twice float64's precision, or the exact ones where that is not enough."""
     lanes = target.vector_bytes // 4
     shape = MapKey(formula, False, False, TYPES, (CONTIGUOUS,) * 2, 0, lanes, False, ("wide",), True)
@@ -96,7 +95,7 @@ def _finer(formula: Formula, target: Target, x: Words) -> Words:
     return made
 
 
-def proved(formula: Formula, target: Target, arguments: Iterable[Words]) -> Found:
+def proved(formula: NormalForm, target: Target, arguments: Iterable[Words]) -> Found:
     """Compare the results for blocks of arguments, given by their bits."""
     first, second = Compiled(target, formula, ("paired", "wide")), Compiled(target, formula, ("wide",))
     tried = left = decided = 0

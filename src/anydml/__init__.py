@@ -28,6 +28,7 @@ from anydml.fork_safety import guard
 from anydml.graphs.desc import ConstantNode, GraphDesc, InputEdge, IntermediateEdge, OperatorNode, OutputEdge
 from anydml.schema.check import Checked, check
 from anydml.tensor import DataType, TensorDesc, TensorFlags
+from anydml.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from anydml import program, testing
@@ -40,9 +41,8 @@ if TYPE_CHECKING:
     from anydml.explain.comparison import Comparison
     from anydml.functional.functions import slice as slice
     from anydml.functional.graph import Graph, graph
+    from anydml.pictures.picture import picture
     from anydml.program import Program
-
-__version__ = "0.1.0"
 
 SEMANTICS_VERSION = 1
 """Raised by 1 in the release in which any call has other results, other errors about values, or other bits of NaN than before.
@@ -88,6 +88,7 @@ __all__ = [
     "compare",
     "deviations",
     "graph",
+    "picture",
     "program",
     "requantize",
     "show_config",
@@ -137,6 +138,8 @@ def _imported(name: str) -> Any:
             from anydml.functional.graph import graph as value
         elif name == "Graph":
             from anydml.functional.graph import Graph as value
+        elif name == "picture":
+            from anydml.pictures.picture import picture as value
         elif name == "program":
             import anydml.program as value
         elif name == "Program":

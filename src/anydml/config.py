@@ -15,7 +15,7 @@ from anydml.devices.device import NAMES
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
 from anydml.kernels.call import pool
-from anydml.kernels.code import cache, detect, llvm, targets
+from anydml.kernels.code import cache, detect, llvm, processor, targets, tuned
 
 
 def show_config() -> None:
@@ -48,6 +48,7 @@ def config() -> dict[str, Any]:
         "instruction_set": target and target.name,
         "instruction_sets": {} if target is None else _instruction_sets(target),
         "threads": _threads(target),
+        "tuning": tuned.facts(),
         "opencl": _opencl(),
         "cache": cache.facts() if target else {"folder": None, "why": "nothing is compiled"},
     }
@@ -104,13 +105,7 @@ def _version(package: str) -> str | None:
 
 def _processor() -> str:
     """The processor's name, as the system and LLVM give it."""
-    name = platform.processor()
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            name = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), name)
-    except OSError:
-        pass
-    known = [name or "of unknown name"]
+    known = [processor.name() or "of unknown name"]
     if llvm.unavailable() is None:
         known.append(f"{llvm.host_name()} to LLVM")
     return ", ".join(known)
@@ -132,6 +127,7 @@ def text(facts: dict[str, Any]) -> str:
         "kernels": "compiled" if facts["why_numpy"] is None else f"NumPy's, since {facts['why_numpy']}",
         "instruction set": _chosen(facts["instruction_set"], facts["instruction_sets"]),
         "threads": f"{threads['in_use'] or 'none'}: {threads['why']}",
+        "tuning": _tuned(**facts["tuning"]),
         "OpenCL": _opencl_text(**facts["opencl"]),
         "cache": _cached(**facts["cache"]),
     }
@@ -157,6 +153,12 @@ def _opencl_text(why: str | None, devices: list[dict[str, Any]]) -> str:
         for one in devices
     ]
     return "; ".join(found)
+
+
+def _tuned(file: str | None, why: str, thresholds: dict[str, int]) -> str:
+    if file is None:
+        return f"the usual thresholds: {why}"
+    return f"{len(thresholds)} thresholds measured on this machine, in {file}"
 
 
 def _cached(folder: str | None, why: str | None = None, files: int = 0, megabytes: float = 0, most: float = 0) -> str:

@@ -188,7 +188,10 @@ class OptimizationWarning(RuntimeWarning):
 
 
 class PerformanceWarning(RuntimeWarning):
-    """A call took over a second in Python, for the reason given; issued once for each compiled operator."""
+    """A call took over a second in Python, for the reason given; issued once for each compiled operator.
+
+    Also issued if the file of measured thresholds is damaged, so that the usual ones are used.
+    """
 
 
 def warn(category: type[Warning], text: str) -> None:

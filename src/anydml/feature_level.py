@@ -8,7 +8,8 @@ import enum
 class FeatureLevel(enum.IntEnum):
     """DML_FEATURE_LEVEL with its wire values, `(major << 12) | (minor << 8)`; each level contains the ones before it.
 
-    EXTENDED is this project's, and has data types that DirectML lacks: BFLOAT16 wherever FLOAT16 is taken.
+    EXTENDED is this project's, and has data types that DirectML lacks: BFLOAT16 wherever FLOAT16 is taken, and 8-bit
+    floats in operators that move elements and in CAST, QUANTIZE and DEQUANTIZE.
     """
 
     FL_1_0 = 0x1000

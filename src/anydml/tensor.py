@@ -35,6 +35,10 @@ class DataType(enum.IntEnum):
     UINT4 = 12
     INT4 = 13
     BFLOAT16 = 256
+    FLOAT8_E4M3FN = 257
+    FLOAT8_E5M2 = 258
+    FLOAT8_E4M3FNUZ = 259
+    FLOAT8_E5M2FNUZ = 260
 
     def __str__(self) -> str:
         return self.name
@@ -46,7 +50,7 @@ class DataType(enum.IntEnum):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy's dtype, for BFLOAT16 that of its bits; TypeError for UNKNOWN and the 4-bit types, which NumPy lacks."""
+        """NumPy's dtype, for types of `EXTENSIONS` that of their bits; TypeError for UNKNOWN and the 4-bit types."""
         if (dtype := _DTYPES.get(self)) is None:
             raise TypeError(f"NumPy has no dtype for {self.name}")
         return dtype
@@ -67,13 +71,15 @@ class DataType(enum.IntEnum):
 
     @classmethod
     def of(cls, dtype: np.dtype[Any]) -> DataType:
-        """The data type of NumPy's native dtypes, and of ml_dtypes' int4, uint4 and bfloat16; TypeError for others."""
+        """The data type of NumPy's native dtypes, and of ml_dtypes' in `FOUR_BIT` and `EXTENSIONS`; TypeError for others."""
         if (data_type := DATA_TYPES.get(dtype) or of_ml_dtypes(dtype)) is None:
             raise TypeError(f"DirectML has no data type for {dtype!r} (native byte order is required)")
         return data_type
 
 
-_BITS = {DataType.BFLOAT16: np.dtype(np.uint16)}  # types of floats that NumPy lacks, with the dtype of their bits
+EIGHT_BIT_FLOATS = (DataType.FLOAT8_E4M3FN, DataType.FLOAT8_E5M2, DataType.FLOAT8_E4M3FNUZ, DataType.FLOAT8_E5M2FNUZ)
+# types of floats that NumPy lacks, with the dtype of their bits
+_BITS = {DataType.BFLOAT16: np.dtype(np.uint16)} | {t: np.dtype(np.uint8) for t in EIGHT_BIT_FLOATS}
 _DTYPES: dict[DataType, np.dtype[Any]] = {
     t: np.dtype(t.name.lower()) for t in DataType if t not in (DataType.UNKNOWN, DataType.UINT4, DataType.INT4, *_BITS)
 }
@@ -93,8 +99,8 @@ _ELEMENT_BITS = {t: 8 * dtype.itemsize for t, dtype in _DTYPES.items()} | {
 
 
 def of_ml_dtypes(dtype: np.dtype[Any]) -> DataType | None:
-    """The data type of ml_dtypes' int4, uint4 or bfloat16; None for any other dtype."""
-    return FOUR_BIT.get(dtype.name) or EXTENSIONS.get(dtype.name) if dtype.kind == "V" else None
+    """The data type of a dtype of ml_dtypes that `FOUR_BIT` or `EXTENSIONS` names; None for any other dtype."""
+    return FOUR_BIT.get(dtype.name) or EXTENSIONS.get(dtype.name) if dtype.kind in "Vf" else None
 
 
 def four_bit(dtype: np.dtype[Any]) -> DataType | None:

@@ -8,10 +8,11 @@ from anydml.cases.decorator import anydml_cases
 from anydml.cases.drawn import Case as OperatorCase
 from anydml.cases.drawn import cases
 from anydml.cases.hard import hard_inputs
-from anydml.explain.beyond import PRECISIONS, judged
+from anydml.explain.beyond import judged
 from anydml.explain.bounded import Unbounded
 from anydml.explain.case import Case
 from anydml.explain.compare import case_of, differences, explained
+from anydml.explain.precision import check_precision
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 
 __all__ = ["OperatorCase", "anydml_cases", "assert_exact", "assert_near", "assert_rounding", "cases", "hard_inputs"]
@@ -73,14 +74,13 @@ def assert_rounding(
     operation errs by half a unit in the last place, a function by four units, and a sum is added up in any order; a quotient
     that is rounded to an integer may go to either side of a tie within that error. The same holds for other forms of a formula
     that runtimes use, such as a normalisation folded into scale and shift. precision: what rounds, if it is not the operator's
-    float type: "float32"; "tf32", for float32 with the factors of products cut to 11 bits; "bfloat16" or "float16", for every
-    step, sums included. sample: how many elements are evaluated at most, of those that the formula alone does not decide: half
-    of them are those farthest off. AssertionError as in `assert_exact`, with the element that is farthest off and the values it
-    may have. ValueError for a float output for which no bound is known, and for another precision.
+    float type: "float32"; "tf32", for float32 with the factors of products cut to 11 bits; "bfloat16" or "float16", for the
+    inputs and every step, sums included. sample: how many elements are evaluated at most, of those that the formula alone does
+    not decide: half of them are those farthest off. AssertionError as in `assert_exact`, with the element that is farthest off
+    and the values it may have. ValueError for a float output for which no bound is known, and for another precision.
     """
     __tracebackhide__ = True
-    if precision not in (None, *PRECISIONS):
-        raise ValueError(f"precision is {precision!r}; it must be one of {', '.join(map(repr, PRECISIONS))}")
+    check_precision(precision)
     if sample is not None and sample < 1:
         raise ValueError(f"sample is {sample}; it must be at least 1")
     case = _case(actual, function_or_desc, *arguments, **keywords)

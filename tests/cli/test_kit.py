@@ -20,6 +20,7 @@ from anydml.devices.device import Device
 from anydml.errors import Error
 from anydml.feature_level import FeatureLevel
 from anydml.program import load
+from every_kernel import SOAK
 
 NAMES = ("SLICE1", "QUANTIZED_LINEAR_MATRIX_MULTIPLY", "ACTIVATION_GELU", "JOIN", "CAST", "CONVOLUTION")
 
@@ -59,17 +60,21 @@ def status_of(*arguments: str) -> int:
 
 
 def test_every_operator_has_cases() -> None:
-    """Each operator has its examples, other strides and its first feature level; most have random and hostile data."""
+    """Each operator has its examples, other strides and its first feature level; most have random and hostile data.
+
+    In `make test`, every third operator.
+    """
     counts: Counter[str] = Counter()
-    for operator in operators.every():
+    share = 1 if SOAK > 1 else 3
+    for operator in operators.every()[::share]:
         found = Counter(case.kind for case in kit.cases(operator))
         assert found["example"] == len(operator.spec.examples), operator.spec.name
         assert found["level"] == found["strides"] == 1, operator.spec.name
         counts += found
     print(f"{counts.total()} cases")
-    assert counts["ties"] >= 160
-    assert counts["special"] >= 560
-    assert counts["rejected"] >= 1400
+    assert counts["ties"] >= 160 // share
+    assert counts["special"] >= 560 // share
+    assert counts["rejected"] >= 1400 // share
 
 
 def test_a_kit_that_was_run_here_is_equal(ran: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -29,3 +32,12 @@ def test_results_are_those_that_are_stored(ran: Ran) -> None:
         assert result(case, device) == stored[case.name][1], f"{case.name} on {device}"
         count += 1
     ran(count, len(every) if SOAK > 1 else len(every) // EVERY)
+
+
+@pytest.mark.skipif(SOAK == 1, reason="it takes an hour")
+def test_everything_is_as_on_the_cpu_device(capsys: pytest.CaptureFixture[str]) -> None:
+    """On every device that there is; the counts are printed."""
+    options = ["all", "--seconds", "36000", "--cases", "24", "--elements", "200000", "--parts", "1"]
+    root = Path(__file__).parents[2]
+    with capsys.disabled():
+        subprocess.run([sys.executable, "-m", "tools.opencl_check", *options], cwd=root, check=True)

@@ -9,13 +9,14 @@ import numpy.typing as npt
 import pytest
 
 import anydml as dml
-from anydml.explain import beyond
+from anydml.explain import beyond, magnitudes
 from anydml.explain.beyond import judged
 from anydml.explain.bounded import exactly
 from anydml.explain.bounds import ranges
 from anydml.explain.case import Case
 from anydml.explain.compare import case_of
-from anydml.explain.magnitudes import rooms
+from anydml.explain.forms import FOLDED
+from anydml.explain.magnitudes import batch_normalised, rooms
 from anydml.explain.mistakes import narrowed
 from anydml.schema.statement import stated
 from anydml.testing import assert_rounding
@@ -35,12 +36,16 @@ CASES: list[tuple[str, Any, dict[str, tuple[int, ...]], dict[str, Any]]] = [
      {"direction": "BACKWARD", "strides": (2, 2)}),
     ("groups", dml.convolution, {"input": (1, 4, 5, 5), "filter": (4, 2, 2, 2)}, {"group_count": 2, "mode": "CONVOLUTION"}),
     ("normalisation", dml.mean_variance_normalization1, {"input": (7, 33)}, NORMALISED),
-    ("batch normalisation", dml.batch_normalization,
-     {"input": (2, 3, 4, 5), "mean": (1, 3, 1, 1), "variance": (1, 3, 1, 1), "scale": (1, 3, 1, 1), "bias": (1, 3, 1, 1)},
-     {"epsilon": 50.0}),
     ("normalisation, scale", dml.mean_variance_normalization1,
      {"input": (7, 33), "scale": (1, 33), "bias": (1, 33)}, NORMALISED),
 ]  # fmt: skip
+
+
+PER_CHANNEL: dict[str, tuple[int, ...]] = dict.fromkeys(("mean", "variance", "scale", "bias"), (1, 3, 1, 1))
+BATCHES: list[tuple[dict[str, tuple[int, ...]], dict[str, Any]]] = [  # some parameters for each element of an image
+    ({"input": (2, 3, 4, 5), **PER_CHANNEL}, {"epsilon": 50.0}),
+    ({"input": (2, 3, 4, 5), **PER_CHANNEL, "mean": (1, 3, 4, 5), "variance": (1, 3, 4, 5)}, {"epsilon": 50.0}),
+]
 
 
 def drawn(random: np.random.Generator, sizes: tuple[int, ...], kind: str) -> Array:
@@ -81,6 +86,37 @@ def test_rooms_lie_in_the_ranges(ran: Ran) -> None:
                 cases += 1
     assert wide > 1_000
     ran(cases, 2 * 4 * len(CASES))
+
+
+def test_normalised_batches_are_in_the_ranges_of_the_operator_and_of_its_folded_form(
+    ran: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(magnitudes, "PIECE", 30)  # one and a half rows at once
+    cases, counts = 0, np.zeros(2, int)
+    for seed in range(3 * SOAK):
+        random = np.random.default_rng(seed)
+        for sizes, fields in BATCHES:
+            for kind in ("normal", "cancelling", "ranges", "large mean"):
+                c = case(dml.batch_normalization, {n: drawn(random, size, kind) for n, size in sizes.items()}, fields)
+                nest = stated(c.desc)[c.output]
+                at = np.flatnonzero(random.random(c.expected.size) < 0.8)
+                steps = random.integers(-6, 7, c.expected.shape) * 4 ** random.integers(0, 4, c.expected.shape)
+                actual = (c.expected + steps * np.spacing(np.abs(c.expected))).astype(F32)
+                masks = batch_normalised(c.desc, c.inputs, UNIT, at, actual)  # type: ignore[arg-type]
+                inputs = {tensor: exactly(x) for tensor, x in c.inputs.items()}
+                points = np.stack(np.unravel_index(at, c.expected.shape), axis=-1)
+                for n, form in enumerate((nest, FOLDED.of(nest))):
+                    assert form is not None
+                    found = ranges(form, c.desc.output_tensor.data_type, inputs, points, UNIT)  # type: ignore[attr-defined]
+                    got = actual.reshape(-1)[at]
+                    inside = (found.low <= got) & (got <= found.high)
+                    assert (inside | ~masks[n]).all(), (kind, seed, n)
+                    counts[n] += np.count_nonzero(masks[n])
+                assert (masks[1] | ~masks[0]).all()
+                cases += 1
+    assert counts[0] > 200
+    assert counts[1] > counts[0] + 100
+    ran(cases, 3 * 4 * len(BATCHES))
 
 
 def test_what_has_an_activation_or_no_sum_has_no_room() -> None:

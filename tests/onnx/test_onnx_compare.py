@@ -307,8 +307,8 @@ def test_the_command_line_judges_recorded_tensors(tmp_path: Path) -> None:
     assert found["first"] == "clip"
     assert [node["verdict"] for node in found["nodes"]] == ["equal", "equal", "beyond rounding", "beyond rounding"]
     text = page.read_text(encoding="utf-8")
-    assert text.count("<rect") == 4
-    assert text.count("<path") == 3
+    assert text.count('<rect class="box"') == 4
+    assert text.count('<path class="edge"') == 3
     assert "chain.onnx by " in text
 
 
@@ -339,10 +339,16 @@ def test_the_page_escapes_what_a_model_says() -> None:
     assert "<model>" not in made
 
 
-def test_a_large_model_s_page_has_no_graph() -> None:
-    row = NodeComparison(("n",), ("Add",), ("x",), ("x",), Deviation(1, 0), None, EQUAL)
-    assert "<svg" in page_of(ModelComparison((row,)), "m", "o")
-    assert "<svg" not in page_of(ModelComparison((row,) * 601), "m", "o")
+def test_a_large_model_s_graph_has_a_box_for_each_block() -> None:
+    rows = tuple(
+        NodeComparison((f"n{i}",), (("Add", "Mul", "Relu")[i % 3],), (f"t{i}",), (f"t{i + 1}",), Deviation(1, 0), None, EQUAL)
+        for i in range(600)
+    )
+    few, many = (page_of(ModelComparison(rows[:n]), "m", "o") for n in (30, 600))
+    assert few.count('<rect class="box"') == 30
+    assert many.count('<rect class="box"') == many.count('<details class="block" id=') == 200
+    assert "<strong>block 200 of 200</strong>" in many
+    assert many.count('<path class="edge"') == 199
 
 
 def test_a_model_or_a_runtime_that_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,3 +148,76 @@ def test_activations_of_8_bits_are_rounding_where_a_node_allows_them(level: int)
     assert row.verdict == ("rounding" if level else "beyond rounding")
     if level:
         assert "rounding explains all of them, with A quantised to int8 in blocks of 16" in str(row)
+
+
+def segment(
+    operator: str, scales: tuple[float, float], constants: dict[str, Any], **attributes: Any
+) -> tuple[ModelProto, Array]:
+    """A model that dequantises its inputs, computes one operator, and quantises the result; and its random input."""
+    rng = np.random.default_rng(8)
+    x = rng.integers(110, 130, (20, 9) if operator == "Gemm" else (2, 3, 6, 6)).astype(np.uint8)
+    given = dict(xs=F32(scales[0]), xz=np.uint8(120), ys=F32(scales[1]), yz=np.uint8(130), **constants)
+    nodes = [helper.make_node("DequantizeLinear", ["x", "xs", "xz"], ["x_real"], "x_real")]
+    for name in ("w", "b"):
+        if name in constants:
+            reads = [part for part in (name, f"{name}s", f"{name}z") if part in given]
+            nodes.append(helper.make_node("DequantizeLinear", reads, [f"{name}_real"], f"{name}_real"))
+    read = ["x_real", *(f"{name}_real" for name in ("w", "b") if name in constants)]
+    nodes.append(helper.make_node(operator, read, ["product"], "product", **attributes))
+    nodes.append(helper.make_node("QuantizeLinear", ["product", "ys", "yz"], ["y"], "y"))
+    graph = helper.make_graph(
+        nodes,
+        "segment",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, x.shape)],
+        [helper.make_empty_tensor_value_info("y")],
+        [numpy_helper.from_array(np.asarray(x), name) for name, x in given.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), x
+
+
+def gemm() -> tuple[ModelProto, Array, Array]:
+    rng = np.random.default_rng(9)
+    w, b = rng.integers(-4, 5, (7, 9)).astype(np.int8), rng.integers(-9, 10, 7).astype(np.int32)
+    constants = dict(w=w, ws=F32(0.3), wz=np.int8(0), b=b, bs=F32(0.3) * F32(0.3))
+    model, x = segment("Gemm", (0.3, 0.2), constants, transB=1)
+    sums = (x.astype(np.int64) - 120) @ w.T.astype(np.int64) + b
+    return (
+        model,
+        x,
+        deviations.fixed_point_double_rounding(sums, F32(0.3), F32(0.3), F32(0.2), 130, output_data_type=np.uint8),
+    )
+
+
+def added() -> tuple[ModelProto, Array, Array]:
+    b = np.random.default_rng(10).integers(0, 256, (2, 3, 6, 6)).astype(np.uint8)
+    model, x = segment("Add", (0.1, 0.4), dict(w=b, ws=F32(0.2), wz=np.uint8(7)))
+    y = deviations.fixed_point_addition(
+        x, F32(0.1), np.uint8(120), b, F32(0.2), np.uint8(7), F32(0.4), np.uint8(130), output_data_type=np.uint8
+    )
+    return model, x, y
+
+
+def pooled() -> tuple[ModelProto, Array, Array]:
+    model, x = segment("AveragePool", (0.03, 0.05), {}, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    padded = np.pad(x.astype(np.int64) - 120, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    sums = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3)).sum(axis=(-2, -1))
+    y = np.clip(np.rint(sums * (F32(0.03) / F32(0.05)) / 9) + 130, 0, 255).astype(np.uint8)  # padding is counted
+    return model, x, y
+
+
+@pytest.mark.parametrize(
+    ("made", "operator", "deviation", "verdict"),
+    [
+        (gemm, "QGemm", "fixed_point_double_rounding", "rounding"),
+        (added, "QLinearAdd", "fixed_point_addition", "rounding"),
+        (pooled, "QLinearAveragePool", "padding_counted", "beyond rounding"),
+    ],
+)
+def test_other_segments_are_judged_as_integer_nodes(made: Any, operator: str, deviation: str, verdict: str) -> None:
+    model, x, y = made()
+    found = compare(model, {"x": x}, actual={"y": y})
+    (row,) = (row for row in found.nodes if "product" in row.nodes)
+    assert row.departs
+    assert (row.deviation, row.verdict) == (deviation, verdict), str(row)
+    assert f"a {operator} with " in row.cause
+    assert row.cause.endswith(f"in {y.size} of {y.size} outputs")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import random
 import re
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -20,8 +19,8 @@ from anydml import DataType, FeatureLevel, TensorDesc, operators
 from anydml.kernels.code import targets
 from anydml.schema.field import INPUT, OUTPUT
 from anydml.schema.operator import Desc, example_desc
-from digest_cases import drawn
 from every_kernel import Ran, run
+from extended_types import with_type
 from tensors import bound_as, laid_over
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -50,7 +49,7 @@ def test_every_operator_is_exact(part: int, ran: Ran) -> None:
     for number, operator in enumerate(OPERATORS[part::PARTS]):
         name = operator.spec.name
         for turn in range(number % 2, number % 2 + SOAK):
-            desc = drawn(random.Random(f"{name} {turn}"), example_desc(operator), DataType.BFLOAT16)
+            desc = with_type(operator, DataType.BFLOAT16, f"{name} {turn}")
             if desc is None:
                 continue
             rng = np.random.default_rng([number, turn])

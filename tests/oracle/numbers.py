@@ -28,16 +28,25 @@ ONE = mpq(1)
 
 @dataclass(frozen=True)
 class Format:
-    """A binary floating-point format of IEEE 754."""
+    """A binary floating-point format: of IEEE 754, or of 8 bits without infinities."""
 
     width: int  # in bits
     precision: int  # bits of a significand, with the hidden one
     least: int  # the exponent of the smallest number: all numbers are multiples of 2**least
+    only_nan: int | None = None  # the bits of NaN, up to its sign, in a format without infinities; 0: those of -0
 
     @cached_property
     def top(self) -> int:
         """The exponent of the power of two that exceeds all finite numbers."""
-        return 3 - self.least - self.precision
+        fields = (1 << (self.width - self.precision)) - (1 if self.only_nan is None else 0)  # of exponents
+        return fields - 1 + self.least + self.precision - 1
+
+    @cached_property
+    def largest(self) -> int:
+        """The bits of the largest finite number."""
+        if self.only_nan is None:
+            return self.infinity - 1
+        return (1 << (self.width - 1)) - (2 if self.only_nan else 1)
 
     @cached_property
     def infinity(self) -> int:
@@ -45,7 +54,9 @@ class Format:
 
     @cached_property
     def nan(self) -> int:
-        """The bits of the positive quiet NaN without payload."""
+        """The bits of the positive quiet NaN without payload, or of the only NaN."""
+        if self.only_nan is not None:
+            return self.only_nan or self.sign
         return self.infinity | 1 << (self.precision - 2)
 
     @cached_property
@@ -58,6 +69,10 @@ FORMATS = {
     np.dtype(np.float16): Format(16, 11, -24),
     np.dtype(np.float32): Format(32, 24, -149),
     np.dtype(np.float64): Format(64, 53, -1074),
+    np.dtype(ml_dtypes.float8_e4m3fn): Format(8, 4, -9, 0x7F),
+    np.dtype(ml_dtypes.float8_e5m2): Format(8, 3, -16),
+    np.dtype(ml_dtypes.float8_e4m3fnuz): Format(8, 4, -10, 0),
+    np.dtype(ml_dtypes.float8_e5m2fnuz): Format(8, 3, -17, 0),
 }
 
 
@@ -86,8 +101,11 @@ def parts(array: Array) -> tuple[Array, Array, Array]:
     fraction = (pattern & ((1 << (f.precision - 1)) - 1)).astype(np.int64)
     negative = pattern >> (f.width - 1) != 0
     finite = exponent < (1 << (f.width - f.precision)) - 1
+    if f.only_nan is not None:
+        finite = pattern != f.nan if f.only_nan == 0 else (pattern & f.only_nan) != f.only_nan
     significand = fraction | np.where(exponent > 0, 1 << (f.precision - 1), 0)
-    kind = np.where(finite, np.where(significand == 0, 0.0, 1.0), np.where(fraction == 0, np.inf, np.nan))
+    infinite = (fraction == 0) & (f.only_nan is None)
+    kind = np.where(finite, np.where(significand == 0, 0.0, 1.0), np.where(infinite, np.inf, np.nan))
     kind = np.where(negative, -kind, kind)
     significand = np.where(finite, np.where(negative, -significand, significand), 0)
     return significand, np.maximum(exponent, 1) - 1 + f.least, kind
@@ -123,7 +141,7 @@ def magnitude_bits(m: Any, e: int, f: Format) -> int:
     length: int = m.bit_length()
     top = length + e  # 2**(top - 1) <= m * 2**e < 2**top
     if top > f.top:
-        return f.infinity
+        return f.largest + 1
     last = max(top - f.precision, f.least)  # the exponent of the last digit
     shift = last - e
     if shift <= 0:
@@ -152,6 +170,15 @@ def fraction_bits(x: Any, f: Format) -> int:
         shift = max(0, 70 + d.bit_length() - n.bit_length())
         q, rest = divmod(n << shift, d)
         magnitude = magnitude_bits(2 * q + (rest != 0), -shift - 1, f)
+    return with_sign(magnitude, f, negative=negative)
+
+
+def with_sign(magnitude: int, f: Format, *, negative: bool) -> int:
+    """The bits of a number, 0 or infinity of this magnitude; without infinities, NaN beyond the largest number."""
+    if f.only_nan is not None and magnitude > f.largest:
+        return f.nan
+    if magnitude == 0 and f.only_nan == 0:
+        return 0  # there is no -0
     return magnitude | f.sign if negative else magnitude
 
 
@@ -159,8 +186,8 @@ def special_bits(x: float, f: Format) -> int:
     """The bits of a zero, an infinity or NaN."""
     if x != x:
         return f.nan
-    magnitude = 0 if x == 0 else f.infinity
-    return magnitude | f.sign if math.copysign(1.0, x) < 0 else magnitude
+    magnitude = 0 if x == 0 else f.largest + 1
+    return with_sign(magnitude, f, negative=math.copysign(1.0, x) < 0)
 
 
 def value_bits(value: Value, f: Format) -> int:

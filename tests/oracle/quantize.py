@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from .activation import Attributes, Inputs, Outputs, Results
 from .arithmetic import add, divide, greater, is_nan, maximum, minimum, multiply, subtract
-from .numbers import ONE, Array, Value, exact, half_even, rounded, stored, values
+from .numbers import FORMATS, ONE, Array, Value, exact, format_of, from_bits, half_even, rounded, stored, values
 
 FLOAT32 = np.dtype(np.float32)
 
@@ -125,14 +125,29 @@ def block_parameters(inputs: Inputs, sizes: Sequence[int], dtype: DTypeLike) -> 
 
 def quantize(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
     sizes, dtype = outputs["output_tensor"]
+    if np.dtype(dtype) in FORMATS:
+        return {"output_tensor": stored(_saturated(inputs, sizes, dtype), sizes, dtype)}
     scales, zero_points = block_parameters(inputs, sizes, dtype)
     triples = zip(values(inputs["input_tensor"]), scales, zero_points, strict=True)
     return {"output_tensor": to_array((quantized(a, s, z, dtype) for a, s, z in triples), sizes, dtype)}
 
 
+def _saturated(inputs: Inputs, sizes: Sequence[int], dtype: DTypeLike) -> list[Value]:
+    """The quotients, rounded to float32, plus the zero points, within the largest numbers of a type of 8-bit floats."""
+    scale, *rest = (values(expanded(array, sizes)) for array in inputs["quantization_tensors"])
+    quotients = [rounded(divide(x, s), FLOAT32) for x, s in zip(values(inputs["input_tensor"]), scale, strict=True)]
+    totals = list(map(add, quotients, *rest)) if rest else quotients
+    largest = from_bits(format_of(dtype).largest, dtype)
+    return [minimum(largest, maximum(-largest, x)) for x in totals]
+
+
 def dequantize(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
     x = inputs["input_tensor"]
     sizes, dtype = outputs["output_tensor"]
+    if x.dtype in FORMATS:
+        scale, *rest = (values(expanded(array, sizes)) for array in inputs["quantization_tensors"])
+        differences = map(subtract, values(x), *rest) if rest else values(x)
+        return {"output_tensor": stored(map(multiply, differences, scale), sizes, dtype)}
     scales, zero_points = block_parameters(inputs, sizes, x.dtype)
     return {"output_tensor": stored(map(dequantized, integers(x), scales, zero_points), sizes, dtype)}
 

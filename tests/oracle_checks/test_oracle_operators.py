@@ -174,7 +174,7 @@ def test_every_float16_comes_back() -> None:
     assert (back[nan] == 0x7E00).all()
 
 
-@pytest.mark.parametrize("dtype", FORMATS)
+@pytest.mark.parametrize("dtype", [dtype for dtype in FORMATS if dtype.itemsize > 1])
 def test_bits_are_read_and_rounded_as_everywhere(dtype: np.dtype[Any]) -> None:
     rng = np.random.default_rng(1)
     f = FORMATS[dtype]
@@ -189,6 +189,26 @@ def test_bits_are_read_and_rounded_as_everywhere(dtype: np.dtype[Any]) -> None:
     assert f.nan == int(np.abs(np.array(np.nan, dtype)).view(f"u{dtype.itemsize}"))
 
 
+@pytest.mark.parametrize("dtype", [dtype for dtype in FORMATS if dtype.itemsize == 1])
+def test_eight_bit_floats_are_those_of_ml_dtypes(dtype: np.dtype[Any]) -> None:
+    """All elements as float32; and float32 of every exponent, ties and the elements next to them, as elements."""
+    every = np.arange(256, dtype=np.uint8).view(dtype)
+    wide = every.astype(f32)
+    assert np.array_equal(numbers.stored(numbers.values(every), every.shape, f32), wide, equal_nan=True)
+    known = np.unique(np.abs(wide[np.isfinite(wide)]))
+    ties = ((known[1:].astype(np.float64) + known[:-1]) / 2).astype(f32)
+    beyond = [2 * known[-1], 1.01 * known[-1], np.inf, 0.0]
+    at = np.concatenate([known, ties, beyond, np.exp2(np.arange(-149, 127, 5))]).astype(f32)
+    x = np.concatenate([at, np.nextafter(at, f32(0)), np.nextafter(at, f32(np.inf))])
+    for given in (x, -x):
+        wanted = given.astype(dtype).view(np.uint8)
+        found = numbers.stored(numbers.values(given), given.shape, dtype).view(np.uint8)
+        nan = np.isnan(found.view(dtype).astype(f32))  # ml_dtypes keeps the sign of what becomes NaN
+        assert np.array_equal(nan, np.isnan(wanted.view(dtype).astype(f32)))
+        assert np.array_equal(found[~nan], wanted[~nan])
+        assert set(found[nan].tolist()) <= {FORMATS[dtype].nan}
+
+
 def by_mpfr(x: Fraction, f: Format) -> int:
     """The number rounded by MPFR at the format's precision, with subnormal numbers."""
     context = gmpy2.context(precision=f.precision, emin=f.least + 1, emax=f.top, subnormalize=True)
@@ -198,7 +218,7 @@ def by_mpfr(x: Fraction, f: Format) -> int:
     return bits >> 16 if f.precision == 8 else bits  # BFLOAT16 are the upper halves of float32
 
 
-@pytest.mark.parametrize("dtype", FORMATS)
+@pytest.mark.parametrize("dtype", [dtype for dtype in FORMATS if dtype.itemsize > 1])
 def test_fractions_are_rounded_half_to_even(dtype: np.dtype[Any]) -> None:
     rng = np.random.default_rng(2)
     f = FORMATS[dtype]

@@ -25,7 +25,7 @@ import anydml as dml
 from anydml import operators
 from anydml.program import check, load, of
 
-EXAMPLES = int(os.environ.get("ANYDML_FUZZ_EXAMPLES", "4000"))
+EXAMPLES = int(os.environ.get("ANYDML_FUZZ_EXAMPLES", "2500"))
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|[\[\]{}:,]|//[^\n]*')
 
 FILES = """{ // values from files, an owned tensor, bindings with offsets, every command

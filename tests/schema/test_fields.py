@@ -50,7 +50,9 @@ def test_fields_are_those_of_the_documentation(operator: Operator) -> int:
 
 
 DATA_TYPES = "UNKNOWN FLOAT32 FLOAT16 UINT32 UINT16 UINT8 INT32 INT16 INT8 FLOAT64 UINT64 INT64 UINT4 INT4"
-EXTENSIONS = [("BFLOAT16", 256)]  # which DirectML lacks
+EXTENSIONS = [  # which DirectML lacks
+    ("BFLOAT16", 256), ("FLOAT8_E4M3FN", 257), ("FLOAT8_E5M2", 258), ("FLOAT8_E4M3FNUZ", 259), ("FLOAT8_E5M2FNUZ", 260),
+]  # fmt: skip
 LEVELS = {
     "1_0": 0x1000, "2_0": 0x2000, "2_1": 0x2100, "3_0": 0x3000, "3_1": 0x3100, "4_0": 0x4000, "4_1": 0x4100, "5_0": 0x5000,
     "5_1": 0x5100, "5_2": 0x5200, "6_0": 0x6000, "6_1": 0x6100, "6_2": 0x6200, "6_3": 0x6300, "6_4": 0x6400,
@@ -137,15 +139,18 @@ def test_support_is_that_of_the_documentation(name: str, ran: Ran) -> None:
         for f, count, data_type, desc in every:
             told = {rule.split()[0] for rule in refused(desc, f, level)}
             low, high, types = takes.get(
-                f.wire, (1, 8, f"{ELEVEN} BFLOAT16")
+                f.wire, (1, 8, f"{ELEVEN} BFLOAT16{EIGHT_BIT_FLOATS}")
             )  # below its first level, only `available` refuses
-            types += " BFLOAT16" * (level == FeatureLevel.EXTENDED and f.wire in takes and "FLOAT16" in types.split())
+            if level == FeatureLevel.EXTENDED and f.wire in takes:
+                types += " BFLOAT16" * ("FLOAT16" in types.split())
+                types += EIGHT_BIT_FLOATS * (f.wire in operator.spec.eight_bit_floats)
             assert ("dimension_count_supported" in told) == (not low <= count <= high), (level, f, count)
             assert ("data_type_supported" in told) == (data_type.name not in types.split()), (level, f, data_type)
             cases += 1
     ran(cases, 16 * 2 * 8 * 12)
 
 
+EIGHT_BIT_FLOATS = " FLOAT8_E4M3FN FLOAT8_E5M2 FLOAT8_E4M3FNUZ FLOAT8_E5M2FNUZ"
 NUMBERS = tuple(t for t in DataType if t not in (DataType.UNKNOWN, DataType.UINT4, DataType.INT4))
 
 

@@ -46,6 +46,22 @@ class Records(NamedTuple):
     bound: Array
     stored: Array
 
+    @classmethod
+    def of(cls, execute: Callable[[], object], array: Array) -> Records:
+        """The records that a call stores in an array, which it fills once for each part of a record."""
+        stored = []
+        for part in range(probe.parts(8 * array.itemsize)):
+            probe.choose(part)
+            execute()
+            stored.append(array.view(f"u{array.itemsize}").ravel().copy())
+        *words, mark = stored
+        each = len(words) // probe.WORDS
+        head, tail, bound = (
+            np.ascontiguousarray(np.stack(words[at : at + each], axis=-1)).view(np.float64).ravel()
+            for at in range(0, len(words), each)
+        )
+        return cls(head, tail, bound, mark == probe.MARK)
+
     @property
     def claims(self) -> Array:
         """The elements with an estimate and a finite bound."""
@@ -74,19 +90,7 @@ def probed(
     compiled = device.compile(desc)
     assert compiled.kernel_name == kernel
     outputs = {t.name: np.zeros(t.desc.sizes, t.desc.data_type.dtype) for t in desc.tensors() if t.name.startswith("output")}
-    bound_operator, array = compiled.bind(**inputs, **outputs), outputs[output]
-    stored = []
-    for part in range(probe.parts(8 * array.itemsize)):
-        probe.choose(part)
-        bound_operator.execute()
-        stored.append(array.view(f"u{array.itemsize}").ravel().copy())
-    *words, mark = stored
-    each = len(words) // probe.WORDS
-    head, tail, bound = (
-        np.ascontiguousarray(np.stack(words[at : at + each], axis=-1)).view(np.float64).ravel()
-        for at in range(0, len(words), each)
-    )
-    return Records(head, tail, bound, mark == probe.MARK)
+    return Records.of(compiled.bind(**inputs, **outputs).execute, outputs[output])
 
 
 def exactly(module: Any, name: str, attributes: dict[str, Any], inputs: dict[str, Array], outputs: dict[str, Any]) -> list[Any]:

@@ -126,7 +126,7 @@ def _shape(t: TensorDesc) -> tuple[int, ...]:
 
 
 def _of_type(state: np.random.RandomState, t: TensorDesc, small: bool) -> Array:
-    """The elements of a tensor as they are bound: of BFLOAT16 the upper halves of float32."""
+    """The elements of a tensor as they are bound: of BFLOAT16 the upper halves of float32, of 8-bit floats any bits."""
     if t.data_type != DataType.BFLOAT16:
         return _values(state, bound_as(t), _shape(t), small)
     return (_values(state, np.dtype(np.float32), _shape(t), small).view(np.uint32) >> 16).astype(np.uint16)

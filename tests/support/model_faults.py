@@ -19,6 +19,7 @@ from anydml.onnx.compare_runtimes import onnxruntime
 Array = npt.NDArray[Any]
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 LEAST = 3e-4  # of the largest element: the least error of a float output that counts as a fault
+LEAST_OF_TANH = 5e-5  # the same for GELU, whose approximation by tanh is off by up to 5e-4
 
 
 class Faulty(NamedTuple):
@@ -160,6 +161,52 @@ def _tanh_gelu(s: Site) -> Array | None:
     return np.asarray((x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))).astype(np.float32))
 
 
+def _padding_counted(s: Site) -> Array | None:
+    counted = s.attribute("count_include_pad", 0)
+    return s.computed(count_include_pad=1 - counted) if any(s.attribute("pads", [0])) else None
+
+
+def _without_term(place: int) -> Maker:
+    """An addition without one of its terms; of integers, without what its zero point and scale make of it."""
+
+    def made(s: Site) -> Array | None:
+        if s.node.op_type == "Add":
+            return s.computed(s.changed(place, np.zeros_like(s.reads[place])))
+        x, zero_point = s.reads[3 * place], s.reads[3 * place + 2]
+        return s.computed(s.changed(3 * place, np.full_like(x, zero_point)))
+
+    return made
+
+
+def _wrapped(s: Site) -> Array | None:
+    """Results modulo 256 where they should saturate."""
+    x, w = s.reads[0].astype(np.int64) - int(s.reads[2]), s.reads[3].astype(np.int64)
+    if np.any(s.reads[5]):
+        return None
+    if s.node.op_type == "QLinearConv":
+        a = _windows(x)
+        b = w.reshape(len(w), -1).T
+    else:
+        a, b = x, w
+    q = a @ b + (s.reads[8] if len(s.reads) > 8 else 0)
+    y = np.rint(q * (s.reads[1].astype(np.float64) * s.reads[4] / s.reads[6])).astype(np.int64) + int(s.reads[7])
+    return _as_output(s, y.astype(np.uint8)) if ((y < 0) | (y > 255)).any() else None
+
+
+def _windows(x: Array) -> Array:
+    """The rows of windows of 3 x 3 with as much padding as keeps the sizes."""
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+    return np.asarray(windows.transpose(0, 2, 3, 1, 4, 5).reshape(-1, 9 * x.shape[1]).astype(np.int64))
+
+
+def _as_output(s: Site, y: Array) -> Array:
+    if s.node.op_type == "QLinearConv":
+        n, _, height, width = s.reads[0].shape
+        y = y.reshape(n, height, width, -1).transpose(0, 3, 1, 2)
+    return np.ascontiguousarray(y)
+
+
 def _of_integers(s: Site, fault: str) -> Array | None:
     """A quantised product or convolution of 3 x 3 in integers, with a fault."""
     x, w = s.reads[0], s.reads[3]
@@ -170,9 +217,7 @@ def _of_integers(s: Site, fault: str) -> Array | None:
     if s.node.op_type == "QLinearMatMul":
         a, b = x.astype(np.int64), w.astype(np.int64)
     else:
-        padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
-        windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
-        a = windows.transpose(0, 2, 3, 1, 4, 5).reshape(-1, w[0].size).astype(np.int64)
+        a = _windows(x)
         b = w.reshape(len(w), -1).T.astype(np.int64)
     if fault == "saturated":  # the products of neighbours are added in 16 bits, as x86's VPMADDUBSW does
         a, b = (np.pad(a, ((0, 0), (0, a.shape[1] % 2))), np.pad(b, ((0, a.shape[1] % 2), (0, 0))))
@@ -184,10 +229,7 @@ def _of_integers(s: Site, fault: str) -> Array | None:
         q = q + s.reads[8]
     zero_point = 0 if fault == "no zero point" else s.reads[7].astype(np.int64)
     y = np.clip(np.rint(q * (s.reads[1].astype(np.float64) * s.reads[4] / s.reads[6])) + zero_point, 0, 255).astype(np.uint8)
-    if s.node.op_type == "QLinearConv":
-        n, _, height, width = x.shape
-        y = y.reshape(n, height, width, -1).transpose(0, 3, 1, 2)
-    return np.ascontiguousarray(y)
+    return _as_output(s, y)
 
 
 def _truncated(s: Site) -> Array | None:
@@ -213,6 +255,7 @@ INTEGERS: Mapping[str, tuple[Maker, set[str]]] = {
     "bytes as signed": (partial(_of_integers, fault="signed"), {"a_signedness"}),
     "weights as unsigned": (partial(_of_integers, fault="unsigned"), {"b_signedness"}),
     "no zero point": (partial(_of_integers, fault="no zero point"), {"no_output_zero_point", "no_zero_points"}),
+    "wrapping": (_wrapped, {"wrapping_output"}),
 }
 F16 = {"float16_inputs", "float16_arithmetic", "tf32_inputs"}  # of one value in the other's range
 FAULTS: Mapping[str, Mapping[str, tuple[Maker, set[str]]]] = {
@@ -241,7 +284,18 @@ FAULTS: Mapping[str, Mapping[str, tuple[Maker, set[str]]]] = {
     "BatchNormalization": {"epsilon": (_epsilon(1e3), {"epsilon"})},
     "Softmax": {"wrong axis": (_axis, {"wrong_axis"})},
     "Gelu": {"tanh": (_tanh_gelu, {"tanh_gelu"})},
+    "AveragePool": {"padding counted": (_padding_counted, {"padding_counted"})},
+    "QLinearAveragePool": {"padding counted": (_padding_counted, {"padding_counted"})},
+    "Add": {
+        "first term forgotten": (_without_term(0), {"missing_term", "no_bias"}),
+        "bias forgotten": (_without_term(1), {"missing_term", "no_bias"}),
+    },
+    "QLinearAdd": {
+        "first term forgotten": (_without_term(0), {"missing_term"}),
+        "second term forgotten": (_without_term(1), {"missing_term"}),
+    },
     "QLinearConv": {
+        "bias forgotten": (_without(8), {"no_bias"}),
         "one weight": (_other_weight(3), {"changed_weight"}),
         **INTEGERS,
     },
@@ -275,7 +329,11 @@ class Known:
             constant = [name in self.constants for name in node.input]
             maker, causes = table[fault]
             made = maker(Site(node, reads, constant, right, self.proto.opset_import, self.random))
-            if made is not None and made.shape == right.shape and moves(right, made):
+            if (
+                made is not None
+                and made.shape == right.shape
+                and moves(right, made, LEAST_OF_TANH if fault == "tanh" else LEAST)
+            ):
                 yield node.name, Faulty(fault, made, frozenset(causes))
 
     def followed(self, name: str, output: Array) -> dict[str, Array]:
@@ -296,12 +354,12 @@ class Known:
         return found
 
 
-def moves(right: Array, made: Array) -> bool:
+def moves(right: Array, made: Array, least: float = LEAST) -> bool:
     """Whether a fault moves an output by more than any rounding does."""
     if right.dtype.kind != "f":
         return int(np.count_nonzero(np.abs(right.astype(np.int64) - made.astype(np.int64)) > 1)) >= 1
     off = np.abs(right.astype(np.float64) - made)
-    return bool(np.isfinite(made).all()) and float(off.max()) > LEAST * float(np.abs(right).max())
+    return bool(np.isfinite(made).all()) and float(off.max()) > least * float(np.abs(right).max())
 
 
 # --- the models ---
@@ -360,6 +418,80 @@ def quantised_encoder(random: np.random.Generator) -> tuple[ModelProto, dict[str
         return onnx.load(f"{folder}/q.onnx"), inputs
 
 
+def pooling(random: np.random.Generator) -> tuple[ModelProto, dict[str, Array]]:
+    """Convolutions with GELU, average pooling with padding, and additions of a branch and of a bias."""
+    f32 = np.float32
+    w1, w2, w3 = (
+        (random.standard_normal(s) * math.sqrt(2 / math.prod(s[1:]))).astype(f32) for s in ((8, 3, 3, 3), (8, 8, 3, 3), (8, 10))
+    )
+    constants = {"w1": w1, "w2": w2, "w3": w3, "b1": random.standard_normal(8).astype(f32) * f32(0.5)}
+    constants |= {"b3": random.standard_normal(10).astype(f32)}
+    pool: dict[str, Any] = dict(kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    nodes = [
+        helper.make_node("Conv", ["image", "w1", "b1"], ["conv1"], pads=[1] * 4),
+        helper.make_node("Gelu", ["conv1"], ["gelu1"]),
+        helper.make_node("AveragePool", ["gelu1"], ["pool1"], **pool),
+        helper.make_node("Conv", ["pool1", "w2"], ["conv2"], pads=[1] * 4),
+        helper.make_node("Add", ["conv2", "pool1"], ["branches"]),
+        helper.make_node("Gelu", ["branches"], ["gelu2"]),
+        helper.make_node("AveragePool", ["gelu2"], ["pool2"], strides=[2, 2], **pool),
+        helper.make_node("GlobalAveragePool", ["pool2"], ["means"]),
+        helper.make_node("Flatten", ["means"], ["mean"]),
+        helper.make_node("MatMul", ["mean", "w3"], ["product"]),
+        helper.make_node("Add", ["product", "b3"], ["logits"]),
+    ]
+    return _model(nodes, constants, ("image", TensorProto.FLOAT, [2, 3, 12, 12]), "logits"), {
+        "image": random.standard_normal((2, 3, 12, 12)).astype(f32)
+    }
+
+
+def quantised_pooling(random: np.random.Generator) -> tuple[ModelProto, dict[str, Array]]:
+    """Integer convolutions whose sums and results saturate, an addition, and average pooling with padding."""
+    constants: dict[str, Array] = {
+        "w1": random.integers(-127, 128, (8, 3, 3, 3)).astype(np.int8),
+        "w2": random.integers(-127, 128, (8, 8, 3, 3)).astype(np.int8),
+        "b1": random.integers(-40000, 40000, 8).astype(np.int32), "b2": random.integers(-40000, 40000, 8).astype(np.int32),
+        "w3": random.integers(-127, 128, (8, 10)).astype(np.int8),
+        "one": np.float32(0.02), "ws": np.float32(0.01), "y1": np.float32(0.15), "y2": np.float32(0.6),
+        "zero": np.uint8(0), "wz": np.int8(0), "middle": np.uint8(128),
+    }  # fmt: skip
+    pool: dict[str, Any] = dict(kernel_shape=[3, 3], pads=[1, 1, 1, 1], domain="com.microsoft")
+    nodes = [
+        helper.make_node(
+            "QLinearConv", ["image", "one", "zero", "w1", "ws", "wz", "y1", "zero", "b1"], ["conv1"], pads=[1] * 4
+        ),
+        helper.make_node("QLinearAveragePool", ["conv1", "y1", "zero", "y1", "zero"], ["pool1"], **pool),
+        helper.make_node(
+            "QLinearConv", ["pool1", "y1", "zero", "w2", "ws", "wz", "y2", "middle", "b2"], ["conv2"], pads=[1] * 4
+        ),
+        helper.make_node(
+            "QLinearAdd", ["conv2", "y2", "middle", "pool1", "y1", "zero", "y2", "middle"], ["branches"], domain="com.microsoft"
+        ),
+        helper.make_node(
+            "QLinearAveragePool", ["branches", "y2", "middle", "y1", "middle"], ["pool2"], **{**pool, "strides": [2, 2]}
+        ),
+        helper.make_node(
+            "QLinearGlobalAveragePool", ["pool2", "y1", "middle", "y1", "middle"], ["mean"], domain="com.microsoft"
+        ),
+        helper.make_node("Flatten", ["mean"], ["flat"]),
+        helper.make_node("QLinearMatMul", ["flat", "y1", "middle", "w3", "ws", "wz", "y2", "middle"], ["logits"]),
+    ]
+    sizes = (4, 3, 9, 9)
+    return _model(nodes, constants, ("image", TensorProto.UINT8, list(sizes)), "logits"), {
+        "image": random.integers(0, 256, sizes).astype(np.uint8)
+    }
+
+
+def _model(nodes: list[NodeProto], constants: Mapping[str, Any], image: tuple[str, int, list[int]], output: str) -> ModelProto:
+    graph = helper.make_graph(
+        nodes, "model", [helper.make_tensor_value_info(*image)], [helper.make_empty_tensor_value_info(output)],
+        [numpy_helper.from_array(np.asarray(x), name) for name, x in constants.items()],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    made = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    return onnx.shape_inference.infer_shapes(made)
+
+
 MODELS: Mapping[str, Callable[[np.random.Generator], tuple[ModelProto, dict[str, Array]]]] = {
     "cnn": lambda random: digits("cnn", random),
     "encoder": lambda random: digits("encoder", random),
@@ -367,4 +499,6 @@ MODELS: Mapping[str, Callable[[np.random.Generator], tuple[ModelProto, dict[str,
     "cnn, QLinear": lambda random: digits("cnn-qlinear", random),
     "cnn, QDQ": lambda random: digits("cnn-qdq", random),
     "encoder, QDQ": quantised_encoder,
+    "pooling": pooling,
+    "pooling, QLinear": quantised_pooling,
 }

@@ -20,7 +20,7 @@ from anydml.kernels.elementwise.items import number_of
 from anydml.kernels.elementwise.key import MapKey
 from anydml.kernels.elementwise.levels import element
 from anydml.kernels.elementwise.streams import CONTIGUOUS
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.floats.rounding import nearest_half, nearest_single
 
@@ -51,12 +51,12 @@ class Shown(NamedTuple):
 DTYPES = (np.float64, np.float64, bool, np.float64, np.float32, bool, np.float16, bool, np.float64)
 
 
-def _number(body: Body, formula: Formula, types: Types, streams: list[Value]) -> Number:
+def _number(body: Body, formula: NormalForm, types: Types, streams: list[Value]) -> Number:
     return number_of(body, FormulaWalk(body, formula, streams, DataType.FLOAT32, LANES, "wide", False).run(), LANES)
 
 
 @cache
-def number(target: Target, formula: Formula, types: Types) -> Number:
+def number(target: Target, formula: NormalForm, types: Types) -> Number:
     """The result of a formula, without the instructions that compute it, to ask for its properties."""
     body = Body(target)
     return _number(
@@ -64,7 +64,7 @@ def number(target: Target, formula: Formula, types: Types) -> Number:
     )
 
 
-def emitted(target: Target, formula: Formula, types: Types) -> str:
+def emitted(target: Target, formula: NormalForm, types: Types) -> str:
     """The kernel (count, one address for each member of Shown, one for each input); each row is a lane."""
     body = Body(target)
     count = body.load("i64", "%arguments")
@@ -98,7 +98,7 @@ def emitted(target: Target, formula: Formula, types: Types) -> str:
     return kernel(body, list(body.declared))
 
 
-def stored(target: Target, formula: Formula, types: Types, integral: bool) -> str:
+def stored(target: Target, formula: NormalForm, types: Types, integral: bool) -> str:
     """The kernel (count, elements, a byte for each that tells whether it is undecided, an address for each input)."""
     body = Body(target)
     count = body.load("i64", "%arguments")
@@ -121,7 +121,7 @@ def stored(target: Target, formula: Formula, types: Types, integral: bool) -> st
     return kernel(body, list(body.declared))
 
 
-def elements(target: Target, formula: Formula, types: Types, integral: bool, inputs: list[Array]) -> tuple[Array, Array]:
+def elements(target: Target, formula: NormalForm, types: Types, integral: bool, inputs: list[Array]) -> tuple[Array, Array]:
     """The elements that are stored, in the last of the types, and whether they are undecided."""
     made = [np.zeros(len(inputs[0]) + LANES, types[-1].dtype), np.zeros(len(inputs[0]) + LANES, bool)]
     called(engine.compiled(stored, target, formula, types, integral), inputs, made)
@@ -157,7 +157,7 @@ def called(code: engine.Code, inputs: list[Array], outputs: list[Array]) -> None
     ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(code.address)(numbers.ctypes.data)
 
 
-def shown(target: Target, formula: Formula, types: Types, inputs: list[Array]) -> Shown:
+def shown(target: Target, formula: NormalForm, types: Types, inputs: list[Array]) -> Shown:
     n = len(inputs[0])
     made = [np.zeros(n + LANES, dtype) for dtype in DTYPES]
     called(engine.compiled(emitted, target, formula, types), inputs, made)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import gmpy2
+import ml_dtypes
 import numpy as np
 from gmpy2 import mpfr, mpq
 from numpy.typing import NDArray
@@ -342,6 +343,86 @@ def halves(rng: Rng, count: int) -> Steered:
     return aim.made("REDUCE", "reduce:compiled", fields, {"input_tensor": x}, (count, 1))
 
 
+# --- types of few bits, whose terms leave more ---
+
+LAST = 7  # terms that are moved, each by what the ones before leave
+
+
+def short_dots(aim: Aim, rows: Array, factors: Array, divisor: int = 1) -> None:
+    """Move the last terms of rows until the sum of products with factors, divided, is near a tie."""
+    count = rows.shape[-1]
+    for k, row in enumerate(rows):
+        rest = sum((exactly(a) * b for a, b in zip(row[:-LAST], factors[:-LAST], strict=True)), mpq(0))
+        tie, low, high = aim.beside(rest / divisor) if rest else above(aim.dtype.type(0.5), aim)
+        for at in range(count - LAST, count):
+            term = aim.term((tie * divisor - rest) / factors[at])
+            if k % 4 == 1 and at == count - 1:  # what would be a tie is just beside it
+                term = np.nextafter(term, aim.dtype.type(1))
+            row[at] = term
+            rest += exactly(row[at]) * factors[at]
+        aim.note(rest / divisor, tie, low, high)
+
+
+def short(make: Callable[[Aim, Array], Steered], dtype: Any) -> Callable[[Rng, int], Steered]:
+    """A family with elements of a type of few bits, from rows of 12."""
+
+    def made(rng: Rng, count: int) -> Steered:
+        x = rng.uniform(0.5, 1, (count, 12)) * np.where(rng.randint(0, 2, (count, 12)), 1, -1)
+        return make(Aim(rng, dtype), x.astype(dtype))
+
+    return made
+
+
+def short_gemm(aim: Aim, x: Array) -> Steered:
+    """Products of rows with a column, whose last elements are small, so that products are fine."""
+    b = np.concatenate([x[0, : 12 - LAST], np.full(LAST, 2.0**-10, x.dtype)])
+    if x.dtype == np.float16:
+        x *= np.float16(2.0**10)
+    short_dots(aim, x, fractions(b.astype(np.float64)))
+    fields = dict(alpha=1.0, beta=0.0)
+    return aim.made("GEMM", "contract.floats:compiled", fields, {"a_tensor": x, "b_tensor": b.reshape(12, 1)}, (len(x), 1))
+
+
+def short_pooled(aim: Aim, x: Array) -> Steered:
+    short_dots(aim, x, np.array([mpq(1)] * 12, object), 12)
+    fields = dict(strides=(1, 1), window_size=(3, 4), start_padding=(0, 0), end_padding=(0, 0), include_padding=False)
+    inputs = {"input_tensor": x.reshape(1, -1, 3, 4)}
+    return aim.made("AVERAGE_POOLING", "windows:compiled", fields, inputs, (1, len(x), 1, 1))
+
+
+def short_running(aim: Aim, x: Array) -> Steered:
+    short_dots(aim, x, np.array([mpq(1)] * 12, object))
+    fields = dict(axis=1, axis_direction="INCREASING", has_exclusive_sum=False)
+    return aim.made("CUMULATIVE_SUMMATION", "scan:compiled", fields, {"input_tensor": x}, x.shape, np.s_[:, -1])
+
+
+def short_sum(aim: Aim, x: Array) -> Steered:
+    short_dots(aim, x, np.array([mpq(1)] * 12, object))
+    return aim.made("REDUCE", "reduce:compiled", dict(function="SUM", axes=(1,)), {"input_tensor": x}, (len(x), 1))
+
+
+def short_attention(aim: Aim, x: Array) -> Steered:
+    """Values of which all but five are moved; rows of elements become values of eight columns."""
+    keys, columns = x.shape[1], 8
+    batch = len(x) // columns
+    q, k = (aim.rng.uniform(-1, 1, (batch, n, 4)).astype(x.dtype) for n in (1, keys))
+    v = np.ascontiguousarray(x.reshape(batch, columns, keys).transpose(0, 2, 1))
+    queries, others = fractions(q.astype(np.float64)), fractions(k.astype(np.float64))
+    for n in range(batch):
+        weights = [gmpy2.exp(mpfr(sum(queries[n, 0] * row))) for row in others[n]]
+        total = gmpy2.fsum(weights)
+        for c in range(columns):
+            rest = gmpy2.fsum([w * exactly(y) for w, y in zip(weights[:-LAST], v[n, :-LAST, c], strict=True)])
+            tie, low, high = aim.beside(rest / total)
+            for at in range(keys - LAST, keys):
+                v[n, at, c] = aim.term((tie * total - rest) / weights[at])
+                rest += weights[at] * exactly(v[n, at, c])
+            aim.note(rest / total, tie, low, high)
+    fields = dict(scale=1.0, mask_filter_value=-1e4, head_count=1, mask_type="NONE")
+    inputs = {"query_tensor": q, "key_tensor": k, "value_tensor": v}
+    return aim.made("MULTIHEAD_ATTENTION", "attention:compiled", fields, inputs, (batch, 1, columns))
+
+
 FAMILIES: dict[str, Callable[[Rng, int], Steered]] = {
     "GEMM": gemm,
     "convolution": convolution,
@@ -358,6 +439,13 @@ FAMILIES: dict[str, Callable[[Rng, int], Steered]] = {
     "resampling": resampled,
     "running sum": running,
     "sum of FLOAT16": halves,
+    "GEMM of FLOAT16": short(short_gemm, np.float16),
+    "pooling of FLOAT16": short(short_pooled, np.float16),
+    "GEMM of BFLOAT16": short(short_gemm, ml_dtypes.bfloat16),
+    "pooling of BFLOAT16": short(short_pooled, ml_dtypes.bfloat16),
+    "attention of BFLOAT16": short(short_attention, ml_dtypes.bfloat16),
+    "running sum of BFLOAT16": short(short_running, ml_dtypes.bfloat16),
+    "sum of BFLOAT16": short(short_sum, ml_dtypes.bfloat16),
 }
 
 

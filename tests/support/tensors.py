@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 import guard_pages
 from anydml import DataType, TensorDesc, TensorFlags
 from anydml.schema.types import ELEVEN
+from anydml.tensor import EXTENSIONS
 
 # without deadlines, since machines may do other work; `make test` draws the same cases every time
 SETTINGS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="ANYDML_SOAK" not in os.environ)
@@ -105,7 +106,7 @@ def is_four_bit(t: TensorDesc) -> bool:
 
 
 def bound_as(t: TensorDesc) -> np.dtype[Any]:
-    """The dtype of the array to bind: bytes, if two elements share one, and uint16 for BFLOAT16."""
+    """The dtype of the array to bind: bytes, if two elements share one, and unsigned integers for floats that NumPy lacks."""
     return np.dtype(np.uint8) if is_four_bit(t) else t.data_type.dtype
 
 
@@ -116,8 +117,8 @@ def array_for(t: TensorDesc) -> NDArray[Any]:
 
 def elements_of(t: TensorDesc, bound: NDArray[Any]) -> NDArray[Any]:
     """The elements of a bound array, in the desc's sizes: an array of ml_dtypes if NumPy has no such type."""
-    if t.data_type == DataType.BFLOAT16:
-        return bound.view("bfloat16")
+    if t.data_type.name.lower() in EXTENSIONS:
+        return bound.view(t.data_type.name.lower())
     if not is_four_bit(t):
         return bound
     made = np.zeros(t.sizes, np.int8)

@@ -124,3 +124,67 @@ def test_float_rows_quantised_for_a_product_are_named() -> None:
     found = anydml.tflite.compare(writer.model([x], [y]), {"x": given}, actual={"y": np.array(rows, np.float32)})
     assert found.first is not None
     assert (found.first.verdict, found.first.deviation) == ("beyond rounding", "int8_activations"), str(found)
+
+
+# what LiteRT 2.3's reference kernels gave for odd multiples of 1379 (softmax: of 172) times 0.0003, in steps of 2^-15
+RECORDED = {
+    "LOGISTIC": [2, 5, 13, 29, 66, 151, 343, 773, 1716, 3677, 7348, 13043,
+                 19725, 25420, 29091, 31052, 31995, 32425, 32617, 32702, 32739, 32755, 32763, 32766],
+    "TANH": [-32767, -32767, -32767, -32767, -32767, -32767, -32761, -32730, -32569, -31738, -27713, -12831,
+             12831, 27713, 31738, 32569, 32730, 32761, 32767, 32767, 32767, 32767, 32767, 32767],
+    "SOFTMAX": [1452, 1610, 1785, 1980, 2196, 2435, 2700, 2994, 3321, 3683, 4083, 4528] * 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("operator", RECORDED)
+def test_interpolation_in_a_table_is_named(operator: str) -> None:
+    from lite_models import Writer
+
+    writer = Writer()
+    x = writer.tensor("x", "int16", (2, 12), scale=0.0003)
+    y = writer.tensor("y", "int16", (2, 12), scale=1 / 32768)
+    softmax: dict[str, Any] = dict(options="SoftmaxOptions", Beta=1.0) if operator == "SOFTMAX" else {}
+    writer.node(operator, [x], [y], **softmax)
+    given = np.arange(-23, 24, 2).reshape(2, 12) * 1379
+    given = (given // 8 if softmax else given).astype(np.int16)
+    recorded = np.array(RECORDED[operator], np.int16).reshape(2, 12)
+    found = anydml.tflite.compare(writer.model([x], [y]), {"x": given}, actual={"y": recorded})
+    assert found.first is not None
+    assert found.first.deviation == "interpolated_table", str(found)
+    assert "24 of 24 outputs" in found.first.cause
+
+
+def test_a_division_that_shifts_too_far_is_named() -> None:
+    """Recorded from LiteRT 2.3: two quotients that are nearly 0 become -128."""
+    from lite_models import Writer
+
+    writer = Writer()
+    x = writer.tensor("x", "int8", (24,), scale=0.05, zero_point=5)
+    w = writer.tensor("w", "int8", (24,), scale=0.03, zero_point=1)
+    y = writer.tensor("y", "int8", (24,), scale=1.0, zero_point=-3)
+    writer.node("DIV", [x, w], [y], "DivOptions")
+    given = {"x": (np.arange(24) * 11 - 128).astype(np.int8), "w": (np.arange(24) * 37 % 110 + 8).astype(np.int8)}
+    recorded = [-35, -8, -5, -24, -6, -5, -15, -5, -4, -9, -4, -128, -128, -3, -3, 1, -2, -2, 5, 0, -1, 9, 1, -1]
+    found = anydml.tflite.compare(writer.model([x, w], [y]), given, actual={"y": np.array(recorded, np.int8)})
+    assert found.first is not None
+    assert found.first.deviation == "shift_beyond_31", str(found)
+    assert "24 of 24 outputs" in found.first.cause
+
+
+RECORDED_SUMS = [4, 10, 37, -115, 89, 88]
+
+
+def test_a_sum_in_unsigned_integers_is_named() -> None:
+    """Recorded from LiteRT 2.3's reference kernels, which take negative sums of int8 for large positive ones."""
+    from lite_models import Writer
+
+    writer = Writer()
+    x = writer.tensor("x", "int8", (6, 4), scale=0.05, zero_point=5)
+    y = writer.tensor("y", "int8", (6,), scale=0.3, zero_point=7)
+    writer.node("SUM", [x, writer.constant("axes", np.array([1], np.int32))], [y], "ReducerOptions", KeepDims=False)
+    given = np.repeat(np.array([[1], [10], [50], [-50], [-128], [127]]), 4, axis=1).astype(np.int8)
+    recorded = np.array(RECORDED_SUMS, np.int8)
+    found = anydml.tflite.compare(writer.model([x], [y]), {"x": given}, actual={"y": recorded})
+    assert found.first is not None
+    assert found.first.deviation == "unsigned_sum", str(found)
+    assert "6 of 6 outputs" in found.first.cause

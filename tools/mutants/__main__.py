@@ -34,6 +34,12 @@ def kept() -> dict[str, dict[str, Any]]:
     return {line["name"]: line for line in map(json.loads, OUTCOMES.read_text().splitlines())}
 
 
+def done(mutant: Mutant, outcomes: dict[str, dict[str, Any]], again: str) -> bool:
+    """Whether a fault was tried in today's file; again: the status with which it is tried once more."""
+    before = outcomes.get(mutant.name, {})
+    return before.get("digest") == digest(mutant) and before["status"] != again
+
+
 def drawn(arguments: argparse.Namespace) -> list[Mutant]:
     """The faults that are asked for, in an order that mixes all families."""
     kinds = arguments.kinds.split(",") if arguments.kinds else None
@@ -67,22 +73,23 @@ def main() -> int:
     parser.add_argument("--path", default="", metavar="TEXT", help='those in files whose path contains it: "kernels/scan"')
     parser.add_argument("--kinds", default="", metavar="NAMES", help='those of some kinds: "bound/16,bound*16"')
     parser.add_argument("--again", default="", metavar="STATUS", help="try those again that had this outcome")
-    parser.add_argument("--limit", type=float, default=900, metavar="SECONDS", help="that the tests of a fault may take")
+    parser.add_argument("--limit", type=float, default=20, metavar="SECONDS", help="of the processor for the tests of a fault")
     parser.add_argument("--list", action="store_true", help="print what was found, and try nothing")
     arguments = parser.parse_args()
     asked, outcomes = drawn(arguments), kept()
     if not arguments.list:
         tree = Tree()
-        waiting = [m for m in asked if m.name not in EQUIVALENT]
-        for at, m in enumerate(waiting, 1):
-            before = outcomes.get(m.name, {})
-            if before.get("digest") == digest(m) and before["status"] != arguments.again:
-                continue
-            outcome = tree.try_(m, arguments.limit)
+        waiting = [m for m in asked if m.name not in EQUIVALENT and not done(m, outcomes, arguments.again)]
+        for at in range(len(waiting)):
+            m = next(filter(tree.ready, waiting), waiting[0])
+            waiting.remove(m)
+            beside = [o["by"].split(" - ")[0] for o in outcomes.values() if o["name"].startswith(f"{m.path}:") and o["by"]]
+            outcome = tree.try_(m, arguments.limit, beside[-5:])
             outcomes[m.name] = {"name": m.name, "digest": digest(m), **outcome._asdict()}
             with OUTCOMES.open("a") as file:
                 file.write(json.dumps(outcomes[m.name]) + "\n")
-            print(f"{at}/{len(waiting)} {m.name}: {outcome.status} in {outcome.seconds:.0f} s {outcome.by}", flush=True)
+            told = f"{outcome.status} in {outcome.seconds:.1f} s, {outcome.tests} tests {outcome.by}"
+            print(f"{at + 1}/{at + 1 + len(waiting)} {m.name}: {told}", flush=True)
     table(asked, outcomes)
     return int(any(outcomes.get(m.name, {}).get("status") == "survived" for m in asked if m.name not in EQUIVALENT))
 

@@ -76,10 +76,15 @@ class Source:
         start, end = self.span(node)
         return self.raw[start:end].decode()
 
-    def mutant(self, kind: str, start: int, end: int, after: str) -> Mutant:
+    def around(self, place: int) -> str:
+        """The function or class around a byte, "" for a module's."""
         inside = ""
         for first, last, name in self._inside:  # in the order of the source, so that the innermost comes last
-            if first <= start < last:
+            if first <= place < last:
                 inside = name
+        return inside
+
+    def mutant(self, kind: str, start: int, end: int, after: str) -> Mutant:
+        inside = self.around(start)
         nth = self._found[inside, kind] = self._found.get((inside, kind), 0) + 1
         return Mutant(self.path, inside, kind, nth, start, end, self.raw[start:end].decode(), after)

@@ -1,66 +1,109 @@
-"""Runs of tests with a fault: in a copy of the tree, whose tests import the copy."""
+"""Runs of tests with a fault: in a copy of the tree, in a process that is forked with pytest and all libraries imported."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
-import re
+import resource
 import shutil
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mutants.covering import tests
+from mutants.covering import files
 from mutants.mutant import ROOT, Mutant
+from mutants.reached import Reached, asked, ordered
 
 FOLDER = ROOT / ".mutants"  # git ignores it
 COPIED = ("src", "tests", "tools", "docs", "examples", "benchmarks", "pyproject.toml", "README.md", "CHANGELOG.md", "Makefile")
-FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?(?:\[.*?\])?)(?: - (.*))?$", re.MULTILINE)
+LIBRARIES = (  # what tests import most
+    "numpy", "llvmlite.binding", "pytest", "xdist.plugin", "hypothesis.extra.numpy", "gmpy2", "flint", "onnx", "onnx.helper",
+)  # fmt: skip
+HANGS = 60  # seconds of the processor that a test may take longer than all tests that were chosen
 
 
 class Outcome(NamedTuple):
-    """status: caught, survived, or late: the tests did not end in time. by: the test that failed, and why."""
+    """status: caught, survived, or late: the tests did not end in time. by: the test that failed, and why.
+
+    seconds: of the processor. tests: how many were run.
+    """
 
     status: str
     by: str
     seconds: float
+    tests: int
 
 
 class Tree:
     """A copy of the project."""
 
-    def __init__(self) -> None:
-        self.root = FOLDER / "tree"
+    def __init__(self, name: str = "tree") -> None:
+        self.root = FOLDER / name
         shutil.rmtree(self.root, ignore_errors=True)
         self.root.mkdir(parents=True)
-        (FOLDER / "code").mkdir(exist_ok=True)
+        self.code = FOLDER / "code"
+        self.code.mkdir(exist_ok=True)
         for name in COPIED:
             whole = ROOT / name
             if whole.is_dir():
                 shutil.copytree(whole, self.root / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
             elif whole.exists():
                 shutil.copy2(whole, self.root / name)
-        self._sound: dict[str, bool] = {}
+        self.reached = Reached(FOLDER / "reached", self.root)
+        for name in LIBRARIES:
+            __import__(name)
 
-    def try_(self, mutant: Mutant, limit: float) -> Outcome:
-        """The outcome of the tests that cover a fault. A test that fails without it, too, is an error."""
+    def try_(self, mutant: Mutant, seconds: float, killers: Sequence[str] = ()) -> Outcome:
+        """The outcome of the tests that reach a fault, as many as take so many seconds; killers: tests that come first."""
+        given = files(mutant.path, mutant.kind, self.root)
+        for file in given:
+            self.look(file)
+        chosen = ordered(mutant, self.reached, given, seconds, killers)
         path = self.root / "src" / "anydml" / mutant.path
         whole = path.read_bytes()
+        start = time.time()
         try:
             self._write(path, mutant.planted(whole))
-            outcome = self._run(tests(mutant.path, mutant.kind), limit)
+            return self._outcome(chosen, seconds)
         finally:
             self._write(path, whole)
-        if outcome.status == "caught":
-            test = outcome.by.split(" - ")[0]
-            if test not in self._sound:
-                self._sound[test] = self._run((test,), None).status == "survived"
-            if not self._sound[test]:
-                raise RuntimeError(f"{test} fails without a fault")
-        return outcome
+            for made in self.code.iterdir():  # what a fault changes is compiled for nothing else
+                if made.stat().st_mtime > start:
+                    made.unlink()
+
+    def ready(self, mutant: Mutant) -> bool:
+        """Whether it is known what the tests for a fault reach, so that it takes less time than others."""
+        return all(file in self.reached or self.reached.kept(file) for file in files(mutant.path, mutant.kind, self.root))
+
+    def look(self, file: str) -> None:
+        """Find out, once, which functions the tests of a file reach."""
+        if file not in self.reached and not self.reached.kept(file):
+            self._forked(lambda: self.reached.look(file), 3600)
+        if file not in self.reached:
+            self.reached.read(file)
+
+    def _outcome(self, chosen: Sequence[str], seconds: float) -> Outcome:
+        told = self.root / "told.jsonl"
+        told.unlink(missing_ok=True)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        status = self._forked(lambda: asked(chosen, told), seconds + HANGS)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        lines = [json.loads(line) for line in told.read_text().splitlines()] if told.exists() else []
+        begun = [line for line in lines if "begun" in line]
+        for line in lines:
+            if "failed" in line:
+                return Outcome("caught", f"{line['failed']} - {line['why']}"[:300], spent, len(begun))
+        if status == 0:
+            return Outcome("survived", "", spent, len(begun))
+        last = begun[-1]["begun"] if begun else "the collection of tests"
+        if status in (-signal.SIGXCPU, -signal.SIGALRM):
+            return Outcome("late", last, spent, len(begun))
+        return Outcome("caught", f"{last} - the process ended with status {status}", spent, len(begun))
 
     @staticmethod
     def _write(path: Path, source: bytes) -> None:
@@ -68,26 +111,31 @@ class Tree:
         for old in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
             old.unlink()  # two versions of a file may be alike in size and in the second when they were written
 
-    def _run(self, given: Sequence[str], limit: float | None) -> Outcome:
-        environment = {**os.environ, "PYTHONPATH": str(self.root / "src"), "ANYDML_CODE_OF_THIS_RUN": str(FOLDER / "code")}
-        command = [sys.executable, "-m", "pytest", "--exitfirst", "--quiet", "--tb=no", "--color=no", *given]
-        start = time.monotonic()
-        process = subprocess.Popen(
-            command, cwd=self.root, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )  # fmt: skip
+    def _forked(self, work: Callable[[], int], seconds: float) -> int:
+        """The exit status of work in a process of its own, negative for a signal."""
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            status = 70
+            try:
+                os.setsid()
+                resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 5))
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                signal.alarm(int(seconds) * 20 + 600)  # for what waits, and takes no time of the processor
+                os.chdir(self.root)
+                os.environ.update(PYTHONPATH=str(self.root / "src"), ANYDML_CODE_OF_THIS_RUN=str(self.code))
+                os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # others' plugins take a second to import
+                sys.path.insert(0, str(self.root / "src"))
+                sys.dont_write_bytecode = False
+                output = os.open(self.root / "output.txt", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
+                os.dup2(output, 1)
+                os.dup2(output, 2)
+                status = work()
+            finally:
+                os._exit(status)
         try:
-            output, _ = process.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
-            return Outcome("late", "", time.monotonic() - start)
+            _, ended = os.waitpid(child, 0)
         finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        seconds = time.monotonic() - start
-        if process.returncode == 0:
-            return Outcome("survived", "", seconds)
-        found = FAILED.search(output)
-        if found is None:
-            raise RuntimeError(f"pytest ended with status {process.returncode}:\n{output[-2000:]}")
-        return Outcome("caught", f"{found[1]} - {found[2] or ''}"[:300], seconds)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)  # and what it started
+        return os.waitstatus_to_exitcode(ended)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.kernels.match.affine import Affine, affine
+from anydml.kernels.match.pieces import ON_ARRAYS, values_of
 from anydml.schema.node import Expr, Variable, make
-from anydml.schema.traversal import bound_by, free, walk
+from anydml.schema.traversal import bound_by, free, rebuilt, walk
 
 MOST = 1 << 18  # indices that are evaluated at a time
 MOST_EVALUATED = 1 << 24  # indices that are evaluated for one dimension; of more, only bounds are found
@@ -84,17 +85,16 @@ def _opened(e: Expr, ranges: Ranges) -> tuple[Expr, Ranges]:
     """An index with a variable in place of each position that a reduction finds, whose range is that of all positions."""
     if not any(map(bound_by, walk(e))):
         return e, ranges
-    made: dict[Expr, Expr] = {}
     found = dict(ranges)
-    for node in walk(e):
-        if node.op in ("first_largest", "first_smallest", "rank"):
-            v = Variable("place", math.prod(w.size for w in bound_by(node)))
-            found[v] = range(v.size)
-            made[node] = make("variable", (), v)
-        else:
-            args = tuple([made[a] for a in node.args])
-            made[node] = node if args == node.args else make(node.op, args, node.data, node.sort)
-    return made[e], found
+
+    def opened(node: Expr, _: tuple[Expr, ...]) -> Expr | None:
+        if node.op not in ("first_largest", "first_smallest", "rank"):
+            return None
+        v = Variable("place", math.prod(w.size for w in bound_by(node)))
+        found[v] = range(v.size)
+        return make("variable", (), v)
+
+    return rebuilt(e, opened), found
 
 
 def _values(a: Affine, ranges: Ranges) -> range:
@@ -138,7 +138,7 @@ def evaluated(e: Expr, ranges: Sequence[tuple[Variable, range]]) -> Iterator[NDA
     """The values of an index for all values of its variables, some at a time."""
     ordered = sorted(ranges, key=lambda x: len(x[1]), reverse=True)
     if not ordered:
-        yield np.atleast_1d(np.asarray(_value(e, {}), np.int64))
+        yield np.atleast_1d(np.asarray(values_of(e, {}), np.int64))
         return
     (longest, values), *others = ordered
     rest = 1
@@ -152,48 +152,16 @@ def evaluated(e: Expr, ranges: Sequence[tuple[Variable, range]]) -> Iterator[NDA
             v: np.arange(r.start, r.stop, r.step, dtype=np.int64).reshape([-1 if k == i else 1 for k in range(len(axes))])
             for i, (v, r) in enumerate(axes)
         }
-        yield np.atleast_1d(np.asarray(_value(e, grid), np.int64)).ravel()
+        yield np.atleast_1d(np.asarray(values_of(e, grid), np.int64)).ravel()
 
 
 def value_along(e: Expr, v: Variable) -> NDArray[np.int64] | None:
     """The values of an index along one variable, where all others are 0; None if they depend on data."""
     if not _evaluable(e):
         return None
-    grid: dict[Variable, Any] = dict.fromkeys(free(e)[e], np.int64(0))
-    grid[v] = np.arange(v.size, dtype=np.int64)
-    return np.broadcast_to(np.asarray(_value(e, grid), np.int64), (v.size,))
+    found = values_of(e, {**dict.fromkeys(free(e)[e], 0), v: np.arange(v.size, dtype=np.int64)})
+    return np.broadcast_to(np.asarray(found, np.int64), (v.size,))
 
 
 def _evaluable(e: Expr) -> bool:
-    return all(node.op in _RULES or node.op in ("variable", "constant") for node in walk(e)) and not any(map(bound_by, walk(e)))
-
-
-def _value(e: Expr, grid: Mapping[Variable, Any]) -> Any:
-    made: dict[Expr, Any] = {}
-    for node in walk(e):
-        if node.op == "variable":
-            made[node] = grid[node.data]
-        elif node.op == "constant":
-            made[node] = int(node.data.value)
-        else:
-            made[node] = _RULES[node.op](*[made[a] for a in node.args])
-    return made[e]
-
-
-_RULES: Mapping[str, Callable[..., Any]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "neg": np.negative,
-    "max": np.maximum,
-    "min": np.minimum,
-    "floordiv": np.floor_divide,
-    "mod": np.mod,
-    "select": np.where,
-    "less": np.less,
-    "less_equal": np.less_equal,
-    "equal": np.equal,
-    "both": np.logical_and,
-    "either": np.logical_or,
-    "not": np.logical_not,
-}
+    return all(node.op in ON_ARRAYS or node.op in ("variable", "constant") for node in walk(e))

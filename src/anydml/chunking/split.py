@@ -25,9 +25,9 @@ from anydml.devices.device import Device
 from anydml.lazy import computed_once
 from anydml.schema.desc import Desc
 from anydml.schema.expression import Sum, Tensor, each
-from anydml.schema.node import Expr, Variable, is_integer, make, number
+from anydml.schema.node import Expr, Variable, is_integer, number
 from anydml.schema.statement import Nest
-from anydml.schema.traversal import bound_by, free, integral, walk
+from anydml.schema.traversal import bound_by, free, integral, walk, with_nodes
 from anydml.tensor import DataType
 
 PARTS = "parts"  # the name of the tensor of partial results
@@ -314,9 +314,4 @@ def without_parts(nest: Nest, form: Form) -> Nest:
 
 
 def _replaced(nest: Nest, form: Form, instead: Expr) -> Nest:
-    made: dict[Expr, Expr] = {form.value: instead}
-    for node in walk(nest.body):
-        if node not in made:
-            args = tuple([made[a] for a in node.args])
-            made[node] = node if args == node.args else make(node.op, args, node.data, node.sort)
-    return Nest(nest.index, made[nest.body])
+    return Nest(nest.index, with_nodes(nest.body, {form.value: instead}))

@@ -8,23 +8,22 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from anydml.cli.models import NEEDS, is_lite, model_of, pairs, sizes_of
-from anydml.cli.output import as_json, console, note, result, show_table
+from anydml.cli.output import as_json, note, result, show_table
 from anydml.errors import BindingError, Error, Fault
 from anydml.rule_messages import listed
 from anydml.spelling import printable
 
 if TYPE_CHECKING:
-    from anydml.onnx.compare_results import ModelComparison
+    from anydml.onnx.compare_results import ModelComparison, NodeComparison
+    from anydml.onnx.compare_runtimes import Run
 
 MOST_ROWS = 100  # of a table with nodes that are equal
 STYLES = {"equal": "green", "rounding": "yellow", "beyond rounding": "bold red", "no bound": "magenta", "not judged": "dim"}
@@ -34,43 +33,75 @@ def compared(
     model: str,
     *,
     against: str | None,
-    actual: str | None,
+    actual: Sequence[str],
     source: Source,
     html: str | None,
+    explorer: str | None,
     seconds: float,
     provider: str | None,
+    precision: str | None,
     fail_on: str | None,
     json_wanted: bool,
 ) -> int:
     """Compare a model's tensors with the exact ones, and print what was found. Returns the exit status."""
     fails = _condition(fail_on)
-    if (against is None) == (actual is None):
+    if against is None and not actual:
         raise click.UsageError(
             f"A model is compared with a runtime (--against {'litert' if is_lite(model) else 'onnxruntime'}) or with recorded "
             "tensors (--actual DIR)."
         )
-    if provider is not None and against is None:
-        raise click.UsageError("--provider is for --against onnxruntime.")
+    if provider is not None and against not in ("onnxruntime", "torch"):
+        raise click.UsageError("--provider is for --against onnxruntime, and for torch's devices.")
     source.checked()
     with _needed(model):
         from anydml.onnx.compare_page import page
     read = model_of(model)
     _installed(against, model)
     given = inputs_of(model, read, source)
-    with source.explained(read, given), _Bar() as progress:
-        if is_lite(model):
-            found = _lite(read, given, against, actual, progress)
-        else:
-            found = _onnx(read, given, against and (provider or "CPU"), actual, seconds, progress)
-    if json_wanted:
-        as_json(found.to_dict())
-    else:
-        _table(found.nodes)
-        result(str(found), "green" if found.equal else None)
+    asked: list[tuple[str | None, str | None]] = [(against, None)] if against is not None else []
+    asked += [(None, path) for path in dict.fromkeys(actual)]
+    several: dict[str, ModelComparison] = {}
+    details = html is not None
+    with source.explained(read, given):
+        for runtime, path in asked:
+            if is_lite(model):
+                found = _lite(read, given, runtime, path, precision, details)
+            else:
+                run = _run_of(runtime, provider or "CPU") if runtime else None
+                found = _onnx(read, given, run, path, precision, seconds, details)
+            several[runtime or path or ""] = found
+    _said(several, json_wanted, precision)
     if html is not None:
-        Path(html).write_text(page(found, Path(model).name, against or actual or ""), encoding="utf-8")
+        Path(html).write_text(page(several, Path(model).name), encoding="utf-8")
         note(f"Wrote {printable(html)}")
-    return fails(found, list(read.outputs))
+    if explorer is not None:
+        _explored(several, explorer)
+    return max(fails(found, list(read.outputs)) for found in several.values())
+
+
+def _said(several: Mapping[str, ModelComparison], json_wanted: bool, precision: str | None) -> None:
+    """Print comparisons: one by itself, several by the names of the runtimes."""
+    if json_wanted:
+        found = {name: one.to_dict() for name, one in several.items()}
+        as_json(found if len(found) > 1 else next(iter(found.values())))
+        return
+    for name, one in several.items():
+        if len(several) > 1:
+            result(printable(name), "bold")
+        _table(one.nodes)
+        result(str(one), "green" if one.equal else None)
+        if said := _precise(one, precision):
+            note(said)
+
+
+def _explored(several: Mapping[str, ModelComparison], path: str) -> None:
+    """Write node data for Model Explorer; of several runtimes, with their numbers in the names of the files."""
+    from anydml.onnx.model_explorer import write_node_data
+
+    to = Path(path)
+    for i, one in enumerate(several.values(), 1):
+        files = write_node_data(one, to if len(several) == 1 else to.with_suffix(f".{i}{to.suffix}"))
+        note(printable(f"Wrote {', '.join(map(str, files))}"))
 
 
 @contextmanager
@@ -82,37 +113,73 @@ def _needed(model: str) -> Iterator[None]:
         raise click.UsageError(NEEDS.format("tflite" if is_lite(model) else "onnx")) from None
 
 
+def _run_of(runtime: str, provider: str) -> Run:
+    """The function that runs ONNX models. provider: onnxruntime's execution provider, or torch's device."""
+    if runtime == "torch":
+        from anydml.onnx.compare_torch import torch_on
+
+        return torch_on(provider)
+    from anydml.onnx.compare_runtimes import onnxruntime_on
+
+    return onnxruntime_on(provider)
+
+
 def _onnx(
-    read: Any, given: Mapping[str, Any], provider: str | None, actual: str | None, seconds: float, progress: _Bar
+    read: Any,
+    given: Mapping[str, Any],
+    run: Run | None,
+    actual: str | None,
+    precision: str | None,
+    seconds: float,
+    details: bool,
 ) -> ModelComparison:
-    from anydml.onnx.compare_runtimes import onnxruntime_on, recorded
+    from anydml.onnx.compare_runtimes import recorded
     from anydml.onnx.comparing import compare
 
-    run = onnxruntime_on(provider) if provider else None
-    return compare(read.proto, given, run, actual=recorded(actual) if actual else None, seconds=seconds, progress=progress)
+    tensors = recorded(actual) if actual else None
+    return compare(read.proto, given, run, actual=tensors, precision=precision, seconds=seconds, details=details)
 
 
-def _lite(read: Any, given: Mapping[str, Any], against: str | None, actual: str | None, progress: _Bar) -> ModelComparison:
+def _lite(
+    read: Any, given: Mapping[str, Any], against: str | None, actual: str | None, precision: str | None, details: bool
+) -> ModelComparison:
     from anydml.onnx.compare_files import recorded
     from anydml.tflite.comparing import compare
     from anydml.tflite.runtimes import litert
 
     run = partial(litert, reference=against == "litert-reference") if against else None
-    return compare(read, given, run, actual=recorded(actual) if actual else None, progress=progress)
+    tensors = recorded(actual) if actual else None
+    return compare(read, given, run, actual=tensors, precision=precision, details=details)
 
 
-def record(model: str, *, provider: str, source: Source, folder: str) -> int:
+LESS_PRECISE = {  # causes -> the precision that explains them
+    "tf32_inputs": "tf32", "bfloat16_inputs": "bfloat16", "bfloat16_arithmetic": "bfloat16", "float16_inputs": "float16",
+    "float16_arithmetic": "float16",
+}  # fmt: skip
+
+
+def _precise(found: ModelComparison, precision: str | None) -> str:
+    """A sentence about nodes beyond rounding that --precision would explain; empty if there are none."""
+    names = [LESS_PRECISE[row.deviation] for row in found.nodes if _is_beyond(row) and row.deviation in LESS_PRECISE]
+    if not names or precision is not None:
+        return ""
+    often = max(dict.fromkeys(names), key=names.count)
+    return f"If the runtime is meant to compute in {often}, --precision {often} counts that as rounding"
+
+
+def record(model: str, *, runtime: str | None, provider: str, source: Source, folder: str) -> int:
     """Record the inputs of a model, and every tensor as another runtime computes it, as files for `compare`."""
     source.checked()
     read: Any = model_of(model)
-    _installed("litert" if is_lite(model) else "onnxruntime", model)
+    runtime = runtime or ("litert" if is_lite(model) else "onnxruntime")
+    _installed(runtime, model)
     given = inputs_of(model, read, source)
     into = Path(folder)
     if is_lite(model):
         if provider != "CPU":
             raise click.UsageError("--provider is for ONNX models")
         with source.explained(read, given):
-            tensors = _of_litert(read, given)
+            tensors = _of_litert(read, given, reference=runtime == "litert-reference")
         into.mkdir(parents=True, exist_ok=True)
         numbered = {str(read.tensors[name].number): x for name, x in given.items()}  # names may be too long for files
         for name, arrays in (("inputs", numbered), ("actual", tensors)):
@@ -120,7 +187,7 @@ def record(model: str, *, provider: str, source: Source, folder: str) -> int:
         ends = [".npz"] * 2
     else:
         with source.explained(read, given):
-            tensors = _of_onnxruntime(read, provider, given)
+            tensors = _of_onnx(read, _run_of(runtime, provider), given)
         for name, arrays in (("inputs", given), ("actual", tensors)):
             (into / name).mkdir(parents=True, exist_ok=True)
             for tensor, array in arrays.items():
@@ -134,20 +201,19 @@ def record(model: str, *, provider: str, source: Source, folder: str) -> int:
     return 0
 
 
-def _of_onnxruntime(read: Any, provider: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _of_onnx(read: Any, run: Run, given: Mapping[str, Any]) -> Mapping[str, Any]:
     from anydml.onnx.compare_models import marked, named
-    from anydml.onnx.compare_runtimes import onnxruntime_on
 
     proto = named(read.proto)
-    tensors = onnxruntime_on(provider)(marked(proto, [n for node in proto.graph.node for n in node.output if n]), given)
+    tensors = run(marked(proto, [n for node in proto.graph.node for n in node.output if n]), given)
     assert isinstance(tensors, Mapping)
     return tensors
 
 
-def _of_litert(read: Any, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _of_litert(read: Any, given: Mapping[str, Any], *, reference: bool) -> Mapping[str, Any]:
     from anydml.tflite.runtimes import litert
 
-    return litert(read.read.data, given)
+    return litert(read.read.data, given, reference=reference)
 
 
 @dataclass(frozen=True)
@@ -239,7 +305,8 @@ def _array(name: str, path: Path) -> np.ndarray[Any, Any]:
     return found
 
 
-PACKAGES = {"onnxruntime": "onnxruntime", "litert": "ai_edge_litert", "litert-reference": "ai_edge_litert"}
+PACKAGES = {"onnxruntime": ["onnxruntime"], "litert": ["ai_edge_litert"], "litert-reference": ["ai_edge_litert"],
+            "torch": ["torch", "onnx2pytorch"]}  # fmt: skip
 
 
 def _installed(against: str | None, model: str) -> None:
@@ -248,8 +315,8 @@ def _installed(against: str | None, model: str) -> None:
     if is_lite(model) != against.startswith("litert"):
         kind = "TensorFlow Lite" if against.startswith("litert") else "ONNX"
         raise click.UsageError(f"{against} runs models of {kind}, and {printable(model)} is none")
-    if find_spec(package := PACKAGES[against]) is None:
-        raise click.UsageError(f"{against} is not installed here: pip install {package.replace('_', '-')}.")
+    if missing := [name.replace("_", "-") for name in PACKAGES[against] if find_spec(name) is None]:
+        raise click.UsageError(f"{listed(missing, 'and')} is not installed here: pip install {' '.join(missing)}.")
 
 
 def _condition(fail_on: str | None) -> Callable[[Any, list[str]], int]:
@@ -281,7 +348,11 @@ def _condition(fail_on: str | None) -> Callable[[Any, list[str]], int]:
 
 
 def _beyond(found: Any) -> bool:
-    return any(row.verdict == "beyond rounding" for row in found.nodes)
+    return any(map(_is_beyond, found.nodes))
+
+
+def _is_beyond(row: NodeComparison) -> bool:
+    return row.verdict == "beyond rounding"
 
 
 def _table(rows: Sequence[Any]) -> None:
@@ -297,25 +368,3 @@ def _table(rows: Sequence[Any]) -> None:
     show_table(table)
     if len(shown) < len(rows):
         result(f"{len(rows) - len(shown)} nodes that are equal are not listed.", "dim")
-
-
-class _Bar:
-    """A progress bar on standard error while models run, if that is a terminal."""
-
-    def __init__(self) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._progress = Progress(*columns, console=console(error=True), transient=True)
-        self._tasks: dict[str, TaskID] = {}
-
-    def __enter__(self) -> _Bar:
-        if self._progress.console.is_terminal:
-            self._progress.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._progress.stop()
-
-    def __call__(self, doing: str, done: int, total: int) -> None:
-        if doing not in self._tasks:
-            self._tasks[doing] = self._progress.add_task(doing, total=total)
-        self._progress.update(self._tasks[doing], completed=done, total=total)

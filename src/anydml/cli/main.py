@@ -1,4 +1,4 @@
-"""`anydml`: run, check, describe, ops, compare, record, report, export-kit, export-vectors, info.
+"""`anydml`: run, check, describe, picture, ops, compare, record, report, export-kit, export-vectors, info, tune.
 
 Exit status 0: done. 1: ran, but an output could not be written, or a comparison differs. 2: refused (command line, program,
 desc, binding, data). 3: a node of a model could not be judged. An unexpected exception keeps its traceback.
@@ -16,7 +16,7 @@ import click
 import anydml
 from anydml import config, operators
 from anydml.catalog import NOT_COMPILED, ON_THE_PROCESSOR
-from anydml.cli import compare_models, kit, report
+from anydml.cli import compare_models, kit, pictures, report
 from anydml.cli.models import check_model, describe_model, is_model, run_model
 from anydml.cli.output import Prints, as_json, flushed, note, open_streams, result
 from anydml.cli.programs import compared, loaded, members, npy
@@ -24,13 +24,17 @@ from anydml.devices.device import NAMES, Device
 from anydml.errors import DescError, Error, Fault, ProgramError
 from anydml.explain import describe as pages
 from anydml.explain.comparison import NEAR
+from anydml.explain.precision import PRECISIONS
 from anydml.feature_level import FeatureLevel
+from anydml.fork_safety import guard
+from anydml.kernels.code import tuned
 from anydml.kernels.code.llvm import unavailable
 from anydml.program.schema import program_schema
+from anydml.progress import shown
 from anydml.schema.directml import NAMES as DIRECTML
 from anydml.spelling import printable
 
-RUNTIMES = ["onnxruntime", "litert", "litert-reference"]  # the last is LiteRT's reference kernels
+RUNTIMES = ["onnxruntime", "torch", "litert", "litert-reference"]  # the last is LiteRT's reference kernels
 MOST_RUNS = 10**6  # of one dispatch, timed or warm-up; the time of each is kept
 
 
@@ -39,6 +43,10 @@ def _parsed(ctx: click.Context, param: click.Parameter, value: str) -> FeatureLe
         return FeatureLevel.parse(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def _progress(ctx: click.Context, param: click.Parameter, quiet: bool) -> None:
+    ctx.with_resource(shown(not quiet))
 
 
 _file = click.argument("file", metavar="FILE|-")
@@ -52,6 +60,9 @@ _allow_outside = click.option("--allow-outside", is_flag=True, help="Let it read
 _input = click.option("--input", "given", multiple=True, metavar="NAME=FILE", help="The .npy file of a model's input.")
 _inputs = click.option("--inputs", metavar="DIR|FILE", help="A model's inputs: .npy or .pb files in a folder, or an .npz file.")
 _random = click.option("--random", metavar="SEED", type=click.IntRange(0), help="Random inputs for a model, but for --input.")
+_quiet = click.option(
+    "-q", "--quiet", is_flag=True, expose_value=False, callback=_progress, help="Show no progress.",
+)  # fmt: skip
 _sizes = click.option(
     "--size",
     "sizes",
@@ -84,6 +95,7 @@ def commands() -> None:
 @_random
 @_sizes
 @click.option("--keep", metavar="all|NAME,..", help="Write all tensors of a model, or those of these names, not its outputs.")
+@_quiet
 @click.option("--turns", type=click.IntRange(1), metavar="N", help="The most iterations of a model's loop.  [default: 10000]")
 def run(
     file: str,
@@ -124,6 +136,7 @@ def run(
 @_allow_outside
 @_json
 @_sizes
+@_quiet
 def check(file: str, json_wanted: bool, sizes: tuple[str, ...], **options: Any) -> int:
     """Check a program, or a model, which is an .onnx or a .tflite file.
 
@@ -152,14 +165,18 @@ def check(file: str, json_wanted: bool, sizes: tuple[str, ...], **options: Any) 
 @click.argument("operator", metavar="OP")
 @_json
 @click.option("--markdown", "markdown_wanted", is_flag=True, help="As a reference page.")
-def describe(operator: str, json_wanted: bool, markdown_wanted: bool) -> int:
+@click.option("--html", metavar="FILE", help="Write a page about a model: what flows where, and each operator's picture.")
+@_sizes
+def describe(operator: str, json_wanted: bool, markdown_wanted: bool, html: str | None, sizes: tuple[str, ...]) -> int:
     """Describe an operator or a model.
 
     For an operator: fields, supported types, rules with their messages, errata, examples. OP is its name, in any case, with or
     without DML_OPERATOR_. For a model, which is an .onnx or .tflite file: inputs, outputs and operators.
     """
     if is_model(operator):
-        return describe_model(operator, json_wanted)
+        return describe_model(operator, json_wanted) if html is None else pictures.model_html(operator, html, sizes)
+    if html is not None or sizes:
+        raise click.UsageError("--html and --size are for models; `anydml picture` draws operators and programs.")
     if json_wanted and markdown_wanted:
         raise click.UsageError("--json and --markdown exclude one another.")
     if (found := operators.find(operator.upper())) is None:
@@ -173,6 +190,18 @@ def describe(operator: str, json_wanted: bool, markdown_wanted: bool) -> int:
         for line in pages.text(facts).splitlines():
             result(line, "bold" if line[:1].strip() else None)
     return 0
+
+
+@commands.command
+@click.argument("what", metavar="PROGRAM|OP|-")
+@click.option("-o", "output", metavar="FILE", help="The .html file to write; of an operator also .svg.")
+def picture(what: str, output: str | None) -> int:
+    """Draw a program or an operator.
+
+    A program: its resources and dispatches, what flows where, each operator's picture, and every fault at its place. An
+    operator: its first example. Without -o, pictures are printed. The exit status is 2 if the program has faults.
+    """
+    return pictures.drawn(what, output)
 
 
 @commands.command
@@ -232,17 +261,59 @@ def info(json_wanted: bool) -> int:
 
 
 @commands.command
+@click.option("--dry-run", is_flag=True, help="Measure, and keep nothing.")
+@_json
+def tune(dry_run: bool, json_wanted: bool) -> int:
+    """Measure which thresholds of kernels are fastest on this machine.
+
+    It takes a minute, on one thread. What is faster than the usual thresholds is kept in a file beside the machine code on
+    disk, which later processes read. Results never change. A machine that is busy finds little.
+    """
+    if (reason := unavailable()) is not None:
+        raise click.UsageError(f"Nothing is compiled here, since {reason}.")
+    with guard:  # imports that other commands do not need
+        from anydml.cli import tune as tuning
+    rows: list[tuning.Found] = []
+
+    def told(found: tuning.Found) -> None:
+        rows.append(found)
+        (note if json_wanted else result)(tuning.shown(found))
+
+    won = tuning.tune(told)
+    if json_wanted:
+        as_json(tuning.as_data(won, rows))
+    if not dry_run:
+        try:
+            note(f"{len(won)} thresholds are kept in {tuned.keep(won)}")
+        except OSError as error:
+            note(f"nothing is kept: {error}")
+            return 1
+    return 0
+
+
+@commands.command
 @click.argument("program", metavar="PROGRAM|MODEL|KIT|-")
 @click.option("--resource", metavar="NAME", help="A resource that an operator of the program writes.")
-@click.option("--actual", metavar="FILE.npy|DIR", help="Another implementation's output; for a model, tensors by name.")
-@click.option("--against", type=click.Choice(RUNTIMES), help="The runtime that a model is compared with.")
+@click.option(
+    "--actual",
+    "actuals",
+    multiple=True,
+    metavar="FILE.npy|DIR",
+    help="Another implementation's output; for a model, tensors by name, several times for several runtimes.",
+)
+@click.option(
+    "--against", "--runtime", "against", type=click.Choice(RUNTIMES), help="The runtime that a model is compared with."
+)
 @_input
 @_inputs
 @_random
 @_sizes
 @click.option("--html", metavar="FILE", help="Write a page about a model, with its graph.")
+@click.option("--model-explorer", "explorer", metavar="FILE", help="Write a model's errors as node data for Model Explorer.")
+@_quiet
 @click.option("--seconds", type=click.FloatRange(0), default=60, help="How long to search for fusions that give other numbers.")
-@click.option("--provider", metavar="NAME", help="onnxruntime's execution provider, such as CUDA or Dml; CPU if not given.")
+@click.option("--provider", metavar="NAME", help="onnxruntime's execution provider, such as Dml, or torch's device; else CPU.")
+@click.option("--precision", type=click.Choice([*PRECISIONS]), help="The type that the runtime is said to compute floats in.")
 @click.option("--fail-on", metavar="differs|beyond|unjudged|TOLERANCE", help="What of a model gives exit status 1 or 3.")
 @_input_path
 @_allow_outside
@@ -250,15 +321,17 @@ def info(json_wanted: bool) -> int:
 def compare(
     program: str,
     resource: str | None,
-    actual: str | None,
+    actuals: tuple[str, ...],
     against: str | None,
     given: tuple[str, ...],
     inputs: str | None,
     random: int | None,
     sizes: tuple[str, ...],
     html: str | None,
+    explorer: str | None,
     seconds: float,
     provider: str | None,
+    precision: str | None,
     fail_on: str | None,
     json_wanted: bool,
     **options: Any,
@@ -272,11 +345,13 @@ def compare(
     the cases, and a sentence for each that is not as here.
 
     The exit status of a program is 1 if its output differs. That of a model is 1 if a node is beyond rounding, else 3 if a node
-    could not be judged, else 0. With --fail-on differs it is 1 for any difference; with beyond, nodes that could not be judged
-    do not count; with a tolerance, it is 1 if an output of the model differs by more.
+    could not be judged, else 0. What the type of --precision explains counts as rounding. With --fail-on differs it is 1 for
+    any difference; with beyond, nodes that could not be judged do not count; with a tolerance, it is 1 if an output of the
+    model differs by more.
     """
     if kit.is_kit(program):
-        if any((resource, actual, against, given, inputs, random is not None, sizes, html, provider, fail_on)):
+        others = (random is not None, sizes, html, explorer, provider, precision, fail_on)
+        if any((resource, actuals, against, given, inputs, *others)):
             raise click.UsageError("All results of a kit are compared; --json is the only option for it.")
         return kit.judged(program, json_wanted)
     if is_model(program):
@@ -285,21 +360,25 @@ def compare(
         return compare_models.compared(
             program,
             against=against,
-            actual=actual,
+            actual=actuals,
             source=compare_models.Source(inputs, given, random, sizes),
             html=html,
+            explorer=explorer,
             seconds=seconds,
             provider=provider,
+            precision=precision,
             fail_on=fail_on,
             json_wanted=json_wanted,
         )
-    if resource is None or actual is None:
+    if resource is None or not actuals:
         raise click.UsageError(f"Missing option '{'--resource' if resource is None else '--actual'}'.")
-    if against or given or inputs or random is not None or sizes or html or provider or fail_on:
+    others = (against, given, inputs, random is not None, sizes, html, explorer, provider, precision, fail_on)
+    if len(actuals) > 1 or any(others):
         raise click.UsageError(
-            "--against, --provider, --input, --inputs, --random, --size, --html and --fail-on are for models (.onnx, .tflite)."
+            "--against, --provider, --precision, --input, --inputs, --random, --size, --html, --model-explorer, --fail-on and "
+            "several --actual are for models (.onnx, .tflite)."
         )
-    comparison = compared(loaded(program), resource, npy(actual), options)
+    comparison = compared(loaded(program), resource, npy(actuals[0]), options)
     if json_wanted:
         as_json(comparison.to_dict())
         return 0 if comparison.equal else 1
@@ -313,14 +392,17 @@ def compare(
 
 @commands.command
 @click.argument("model", metavar="MODEL")
-@click.option("--provider", metavar="NAME", default="CPU", help="onnxruntime's execution provider, such as CUDA or Dml.")
+@click.option("--runtime", "--against", "runtime", type=click.Choice(RUNTIMES), help="The runtime.  [default: by the file]")
+@click.option("--provider", metavar="NAME", default="CPU", help="onnxruntime's execution provider, or torch's device.")
 @_input
 @_inputs
 @_random
 @_sizes
 @click.option("-o", "folder", metavar="DIR", required=True, help="The folder to write.")
+@_quiet
 def record(
     model: str,
+    runtime: str | None,
     provider: str,
     given: tuple[str, ...],
     inputs: str | None,
@@ -328,12 +410,12 @@ def record(
     sizes: tuple[str, ...],
     folder: str,
 ) -> int:
-    """Record all tensors of a model as onnxruntime, or LiteRT for a .tflite file, computes them.
+    """Record all tensors of a model as a runtime computes them: onnxruntime, or LiteRT for a .tflite file, or another.
 
     They are written with the inputs, for `anydml compare` on another machine.
     """
     source = compare_models.Source(inputs, given, random, sizes)
-    return compare_models.record(model, provider=provider, source=source, folder=folder)
+    return compare_models.record(model, runtime=runtime, provider=provider, source=source, folder=folder)
 
 
 @commands.command("report")
@@ -345,6 +427,7 @@ def record(
 @_sizes
 @click.option("--html", metavar="FILE", help="Write a page.")
 @_json
+@_quiet
 def report_command(
     model: str,
     floats: str,

@@ -114,7 +114,7 @@ def check_model(file: str, sizes: tuple[str, ...], json_wanted: bool) -> int:
     """Print the nodes of a model that are refused; if there are none, the feature level and the memory that it needs."""
     model = model_of(file)
     given = sizes_of(sizes)
-    if left := _missing_sizes(model, given):
+    if left := missing_sizes(model, given):
         options = " ".join(f"--size {name}=1" for name in left)
         which = "the size" if len(left) == 1 else "the sizes"
         raise click.UsageError(printable(f"The model does not give {which} {listed(left, 'and')}: {options}."))
@@ -142,7 +142,7 @@ def _needs(file: str, model: Model, sizes: dict[str, Any]) -> None:
     result(memory if is_lite(file) else f"feature level {_level(graph)}; {memory}")
 
 
-def _missing_sizes(model: Model, sizes: Mapping[str, Any]) -> list[str]:
+def missing_sizes(model: Model, sizes: Mapping[str, Any]) -> list[str]:
     """The names of sizes that neither the model nor an option gives."""
     known = [s.sizes or () for name, s in model.inputs.items() if name not in sizes]
     return [*dict.fromkeys(n for found in known for n in found if isinstance(n, str) and n not in sizes)]
@@ -162,18 +162,18 @@ def _level(graph: Any) -> FeatureLevel:
 def describe_model(file: str, json_wanted: bool) -> int:
     """Print a model's inputs and outputs, and its operators."""
     model = model_of(file)
-    facts = _lite_facts(model) if is_lite(file) else _facts(model)
+    found = lite_facts(model) if is_lite(file) else facts(model)
     if json_wanted:
-        as_json(facts)
+        as_json(found)
         return 0
-    for title, members in facts.items():
+    for title, members in found.items():
         result(title, "bold")
         for name, value in members.items():
             result(printable(f"  {name}: {value}"))
     return 0
 
 
-def _facts(model: Any) -> dict[str, Any]:
+def facts(model: Any) -> dict[str, Any]:
     """The description of an ONNX model."""
     operators = collections.Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in model.proto.graph.node)
     return {
@@ -184,7 +184,7 @@ def _facts(model: Any) -> dict[str, Any]:
     }
 
 
-def _lite_facts(model: Any) -> dict[str, Any]:
+def lite_facts(model: Any) -> dict[str, Any]:
     """The description of a TensorFlow Lite model."""
     return {
         "inputs": {name: str(s) for name, s in model.inputs.items()},

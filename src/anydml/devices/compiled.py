@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any, NamedTuple
@@ -194,6 +194,10 @@ class CompiledOperator:
             raise BindingError(shared)
         return self.bind_described(views)
 
+    def _in_place_of(self, output: str) -> Collection[str]:
+        """The inputs that an output may be identical to."""
+        return self._in_place
+
     def _shared(self, views: Mapping[str, NDArray[Any]]) -> Iterator[Fault]:
         """The outputs that share memory with another tensor, except for those that may be identical to an input."""
         names, near = [*views], Near(views.values())
@@ -205,7 +209,7 @@ class CompiledOperator:
             for name in (names[k] for k in near.to(places[output])):
                 if name in done or not (how := share_memory(own, view := views[name])):
                     continue
-                if name not in self._in_place:
+                if name not in self._in_place_of(output):
                     yield Fault(output, f"{how} {name}, and the operator does not work in place")
                 elif not identical(own, view):
                     yield Fault(output, f"{how} {name}; in place, both are the same elements in the same layout")

@@ -22,9 +22,10 @@ from anydml.kernels.match.between import quantised_means, selected
 from anydml.kernels.match.contraction import contractions
 from anydml.kernels.match.convolution import convolution
 from anydml.kernels.match.displaced import displaced
-from anydml.kernels.match.maps import Formula, maps
+from anydml.kernels.match.maps import maps
 from anydml.kernels.match.moves import moves
 from anydml.kernels.match.nests import together
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.match.product import product
 from anydml.kernels.match.random_words import random_words
 from anydml.kernels.match.ranked import ranked
@@ -159,7 +160,7 @@ def shown(value: object, indent: int = 0) -> str:
     if len(line) + indent <= WIDTH:
         return line
     inner, pad = indent + 2, " " * (indent + 2)
-    if isinstance(value, Formula):
+    if isinstance(value, NormalForm):
         return "\n".join([type(value).__name__, *(f"{pad}{k}: {_line(node)}" for k, node in enumerate(value))])
     if isinstance(value, Mapping):
         return "\n".join(["{", *(f"{pad}{_line(k)}: {shown(v, inner)}" for k, v in value.items()), " " * indent + "}"])

@@ -150,6 +150,13 @@ def windows_quantised() -> Lower:
 
 
 @cache
+def contract_weights() -> Lower:
+    with guard:
+        from anydml.kernels.contract.weights.family import lower
+    return lower
+
+
+@cache
 def contract_quantised() -> Lower:
     with guard:
         from anydml.kernels.contract.quantised.family import lower
@@ -201,6 +208,8 @@ FUSED: Mapping[str, Families] = {
     "cpu": {"contract.floats:compiled": contract_floats, "elementwise:compiled": elementwise_compiled},
     "reference": {},
 }
+# families for products with dequantised weights, which are constants
+WEIGHTS: Families = {"contract.weights:compiled": contract_weights}
 # families for fused regions between 8-bit tensors, with constants
 BETWEEN: Families = {
     "contract.quantised:compiled": contract_quantised,
@@ -241,7 +250,7 @@ def families_in_graphs(device: str) -> Families:
 
 def families_of_fused(device: str) -> Families:
     """The families that take fused statements."""
-    return FUSED.get(device) or _beside(FUSED["cpu"])
+    return FUSED[device] if device in FUSED else _beside(FUSED["cpu"])
 
 
 def _beside(others: Families) -> Families:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml import optional
+from anydml import optional, progress
 from anydml.devices.binding import Slot
 from anydml.devices.choice import Refusals, chosen, dumping, linked
 from anydml.devices.compiled import CompiledOperator, Counters, counters_of
-from anydml.devices.families import BETWEEN, IN_GRAPHS, Families
+from anydml.devices.families import BETWEEN, IN_GRAPHS, WEIGHTS, Families
 from anydml.devices.graph_call import GraphCall, Part
 from anydml.devices.memory import memory_bytes
 from anydml.devices.profile import Profile, profiled
@@ -25,8 +25,10 @@ from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusing import fuse, read_at_index
 from anydml.graphs.layouts import laid
 from anydml.graphs.memory import laid_apart, laid_in_scratch
-from anydml.graphs.plan import OUTPUT, Passed, Use, Work, fixed_buffers, operators_of, spelled, split
+from anydml.graphs.plan import OUTPUT, Passed, Use, Work, fixed_buffers, lie_alike, operators_of, spelled, split, unread_outputs
 from anydml.graphs.show import called, summary
+from anydml.graphs.weights import products_of_weights
+from anydml.int4_tensors import unpacked
 from anydml.kernels.kernel import Built, Execute, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings, tried
 from anydml.kernels.match.moves import Move, moves
@@ -36,8 +38,11 @@ from anydml.schema.operator import Desc
 from anydml.schema.statement import meaning
 from anydml.tensor import TensorDesc, TensorFlags
 
+SCATTERS = ("SCATTER_ND", "SCATTER_ELEMENTS", "SCATTER")  # whose elements are those of an input, or updates
+SCATTERING = ("irregular:compiled", "irregular:numpy")  # the kernels that take them in place
 Pass = Callable[[CheckedGraph, Sequence[Work]], Passed]
-REGIONS, MOVES, MAPS = "Regions between bytes are", "Moves that strides can say are", "Maps that are fused are"
+REGIONS, PRODUCTS = "Regions between bytes are", "Products of dequantised weights are"
+MOVES, MAPS = "Moves that strides can say are", "Maps that are fused are"
 
 
 class CompiledGraph(CompiledOperator):
@@ -52,6 +57,7 @@ class CompiledGraph(CompiledOperator):
         self._checked = checked
         self._outputs = [bound.name for bound in checked.outputs]
         self._in_place = set()
+        self._updated = _updated(checked, call.parts)
         self._data_rules = []
         owned = sum(bound.tensor.element_bytes for bound in checked.inputs if bound.tensor.flags)
         self._begin(owned)
@@ -79,6 +85,9 @@ class CompiledGraph(CompiledOperator):
 
     def _bound(self, views: Mapping[str, NDArray[Any]]) -> Execute:
         return self.built.bind(views)
+
+    def _in_place_of(self, output: str) -> frozenset[str]:
+        return self._updated.get(output, frozenset())
 
     @computed_once
     def _optional(self) -> frozenset[str]:
@@ -109,6 +118,11 @@ def compiled_graph(
         summed, operators = optional.attempted(
             REGIONS, lambda: _between(checked, every_work, kernels), lambda _: ({}, every_work)
         )
+        after_regions = operators
+        weighed, operators = optional.attempted(
+            PRODUCTS, lambda: _of_weights(checked, after_regions, kernels), lambda _: ({}, after_regions)
+        )
+        summed |= weighed
     fixed = fixed_buffers(checked, operators)
     first, every = split(operators, fixed)
     once = [
@@ -119,13 +133,16 @@ def compiled_graph(
         every = kernels.noted(MOVES, passed(MOVES, moved, checked, every))
     alone = {work.node: work for work in every}
     at = {node: k for k, node in enumerate(checked.order)}
-    for work in kernels.noted(MAPS, passed(MAPS, fuse, checked, every)) if fusing else every:
-        if work.node in summed:
-            parts.append(_renamed(summed[work.node], work, checked))
-        elif work.nest is not None and (part := kernels.fused(work, fixed)) is not None:
-            parts.append(part)
-        else:
-            parts += [kernels.part(alone[node], fixed) for node in sorted(work.nodes, key=at.__getitem__) if node in alone]
+    fused_work = kernels.noted(MAPS, passed(MAPS, fuse, checked, every)) if fusing else every
+    with progress.shown() as report:
+        for k, work in enumerate(fused_work):
+            report("compiling", k, len(fused_work))
+            if work.node in summed:
+                parts.append(_renamed(summed[work.node], work, checked))
+            elif work.nest is not None and (part := kernels.fused(work, fixed)) is not None:
+                parts.append(part)
+            else:
+                parts += [kernels.part(alone[node], fixed) for node in sorted(work.nodes, key=at.__getitem__) if node in alone]
     layout = optional.attempted(
         "Places that tensors share are",
         lambda: laid_in_scratch(checked, [part.work for part in parts], [_may_share_memory(part) for part in parts]),
@@ -151,6 +168,7 @@ class _Kernels:
     ) -> None:
         self._families, self._fusing, self._checked, self._machine = families, fusing, checked, machine
         self._refused = refused
+        self._unread = unread_outputs(checked, operators_of(checked))
         self._operators: dict[Desc, CompiledOperator] = {}
         self._statements: dict[Hashable, tuple[str, Built] | None] = {}
 
@@ -165,7 +183,10 @@ class _Kernels:
         operator = self._checked.nodes[work.node]
         assert operator is not None
         uses = {**work.reads, **work.writes}
-        changed = {name: use.tensor for name, use in uses.items() if use.tensor is not operator.tensors[name]}
+        changed: dict[str, Any] = {n: use.tensor for n, use in uses.items() if use.tensor is not operator.tensors[n]}
+        if absent := self._unread.get(work.node):
+            changed |= dict.fromkeys(absent)
+            work = replace(work, writes={name: use for name, use in work.writes.items() if name not in absent})
         changed |= {name: _owned(use.tensor) for name, use in work.reads.items() if use.buffer in fixed}
         asked = replace(operator, desc=operator.desc.with_tensors(changed)) if changed else operator
         if (compiled := self._operators.get(asked.desc)) is None:
@@ -174,9 +195,9 @@ class _Kernels:
             self._refused += [{"nodes": called(self._checked, work.node), **one} for one in refused]
         return Part(work, compiled.kernel_name, compiled.built, compiled, called(self._checked, work.node))
 
-    def between(self, work: Work, fixed: frozenset[int]) -> Part | None:
-        """The call of a region between 8-bit tensors with its kernel; None if no family takes it."""
-        found = self._linked(BETWEEN, problem_between(self._checked, work, fixed), _title(self._checked, work))
+    def between(self, work: Work, fixed: frozenset[int], families: Families = BETWEEN) -> Part | None:
+        """The call of a region that reads constants, with its kernel; None if no family takes it."""
+        found = self._linked(families, problem_between(self._checked, work, fixed), _title(self._checked, work))
         return None if found is None else Part(work, *found, None, _title(self._checked, work))
 
     def fused(self, work: Work, fixed: frozenset[int]) -> Part | None:
@@ -235,6 +256,16 @@ def _between(checked: CheckedGraph, operators: Sequence[Work], kernels: _Kernels
     return taken, with_regions(checked, operators, [part.work for part in taken.values()])
 
 
+def _of_weights(
+    checked: CheckedGraph, operators: Sequence[Work], kernels: _Kernels
+) -> tuple[dict[int, Part], tuple[Work, ...]]:
+    """The products of dequantised weights for which there is a kernel, by their last nodes, and the calls with these."""
+    fixed = fixed_buffers(checked, operators)
+    found = kernels.noted(PRODUCTS, products_of_weights(checked, operators))
+    taken = {work.node: part for work in found if (part := kernels.between(work, fixed, WEIGHTS)) is not None}
+    return taken, with_regions(checked, operators, [part.work for part in taken.values()])
+
+
 def problem_between(checked: CheckedGraph, work: Work, fixed: frozenset[int]) -> Problem:
     """The problem of a region between 8-bit tensors."""
     assert work.nest is not None
@@ -243,10 +274,12 @@ def problem_between(checked: CheckedGraph, work: Work, fixed: frozenset[int]) ->
 
 
 def _known(checked: CheckedGraph, use: Use) -> NDArray[Any] | None:
-    """The elements of a constant, with size 1 for a dimension of stride 0. None for other tensors and for 4-bit elements."""
+    """The elements of a constant, with size 1 for a dimension of stride 0; None for other tensors."""
     t = use.tensor
-    if (constant := checked.constant(use.buffer)) is None or t.data_type.element_bits < 8:
+    if (constant := checked.constant(use.buffer)) is None:
         return None
+    if t.data_type.element_bits < 8:
+        return unpacked(constant.data, t) if not use.offset and 0 not in t.explicit_strides else None
     sizes = [1 if stride == 0 else n for n, stride in zip(t.sizes, t.explicit_strides, strict=True)]
     strides = [stride * t.data_type.dtype.itemsize for stride in t.explicit_strides]
     elements: NDArray[Any] = np.ndarray(sizes, t.data_type.dtype, constant.data, use.offset, strides)
@@ -277,6 +310,34 @@ def _may_share_memory(part: Part) -> list[str]:
     in_place = part.compiled.desc.spec.in_place
     fields = {found.name: found.field.wire for found in part.compiled.desc.tensors()}
     return [name for name in part.work.reads if fields[name] in in_place]
+
+
+def _updated(checked: CheckedGraph, parts: Sequence[Part]) -> dict[str, frozenset[str]]:
+    """For each output that is an input with a few elements replaced, this input: both may be the same memory.
+
+    The call that replaces them must be the last one that reads the input, and the only one that writes the output.
+    """
+    readers: dict[int, list[int]] = {}
+    writers: dict[int, list[int]] = {}
+    for k, part in enumerate(parts):
+        for uses, found in ((part.work.reads, readers), (part.work.writes, writers)):
+            for use in uses.values():
+                found.setdefault(use.buffer, []).append(k)
+    inputs = {b.buffer: b for b in checked.inputs if not b.tensor.flags}
+    made = {}
+    for bound in checked.outputs:
+        if len(at := writers.get(bound.buffer, [])) != 1 or (part := parts[at[0]]).kernel_name not in SCATTERING:
+            continue
+        (written,) = part.work.writes.values()
+        if part.compiled is None or part.compiled.desc.spec.name not in SCATTERS:
+            continue
+        use = part.work.reads["input_tensor"]
+        if use.buffer not in inputs:
+            continue
+        whole = lie_alike(use, written) and lie_alike(use, Use(use.buffer, inputs[use.buffer].tensor))
+        if whole and lie_alike(written, Use(bound.buffer, bound.tensor)) and readers[use.buffer][-1] == at[0]:
+            made[bound.name] = frozenset([inputs[use.buffer].name])
+    return made
 
 
 def _owned(t: TensorDesc) -> TensorDesc:

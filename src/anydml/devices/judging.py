@@ -34,7 +34,7 @@ def data_check(desc: Desc, name: str, rule: DataRule, view: NDArray[Any], data_t
 
 
 def _numbers(elements: Any, data_type: DataType) -> Any:
-    """Elements as NumPy's numbers: BFLOAT16, of which there are only the bits, as float32."""
+    """Elements as NumPy's numbers: BFLOAT16, of which there are only the bits, as float32. No rule is about 8-bit floats."""
     if data_type != DataType.BFLOAT16:
         return elements
     return (elements.astype(np.uint32) << np.uint32(16)).view(np.float32)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.devices.slow import InPython, left_undecided
+from anydml.devices.spare import Spare
 from anydml.kernels.call.address import address_of, put_addresses
 from anydml.kernels.call.steps import Sheet, prepared, runner
 from anydml.kernels.code import engine
@@ -17,7 +18,7 @@ from anydml.kernels.kernel import Arrays, Built, Direct, Execute, Lowered, Place
 
 Settling = Callable[[NDArray[np.int64], Arrays], Callable[[Callable[[], int]], None]]
 LINE = 64
-KEPT = 1 << 15  # bytes of scratch that are kept for the next call
+LARGE = 1 << 24  # the most bytes of scratch that an eager call keeps for the next one
 NOTHING = np.zeros(0, np.int64)
 
 
@@ -62,7 +63,7 @@ def link(lowered: Lowered, slow: InPython | None = None) -> Built:
             keep = (lowered, arrays, words)
             runs.append(prepared(phases, target, keep, keeps_gil=lowered.short, interruptible=cut, status=status))
             numbers.append(memoryview(found.data))
-        return Tables(runs[:-1], runs[-1], numbers, words, arrays)
+        return Tables(runs[:-1], runs[-1], numbers, words, arrays, [])
 
     def place(arrays: Arrays) -> Placed:
         own, words, arrays = worked_in(arrays)
@@ -117,13 +118,17 @@ def link(lowered: Lowered, slow: InPython | None = None) -> Built:
 
 
 class Tables(NamedTuple):
-    """The step tables and the scratch of a call. numbers: the words of each table. words: the scratch, as 64-bit words."""
+    """The step tables and the scratch of a call. numbers: the words of each table. words: the scratch, as 64-bit words.
+
+    last: for each table, the addresses of the arrays that its words hold.
+    """
 
     before: Sequence[Callable[[], int]]
-    last: Callable[[], int]
+    last_run: Callable[[], int]
     numbers: Sequence[memoryview]
     words: NDArray[np.int64]
     passing: Arrays
+    last: list[list[int]]
 
 
 def _direct(
@@ -139,36 +144,39 @@ def _direct(
     names: the tensors, in the order in which arrays are given; "" for an array that is no tensor. views: returns the arrays by
     tensor, in the tensors' layouts.
     """
-    each = [[(k, place, offset) for k, name in enumerate(names) if name for place, offset in x.uses(name)] for x in sheets]
+    each = [[(k, places) for k, name in enumerate(names) if name and (places := sheet.uses(name))] for sheet in sheets]
     choosing = [k for k, sheet in enumerate(sheets) if sheet.chooses]
-    (*others, uses), keeps, decides = each, lowered.scratch + lowered.passing <= KEPT, lowered.decide is not None
-    kept: list[Tables] = []  # tables of calls that have ended, to be used again
+    (*others, uses), nbytes, decides = each, lowered.scratch + lowered.passing, lowered.decide is not None
+    keeps, spare = nbytes <= LARGE, Spare(nbytes)
 
-    def prepare(before: Sequence[Callable[[], int]], tables: Sequence[memoryview], arrays: Sequence[NDArray[Any]]) -> None:
-        for numbers, places in zip(tables, others, strict=False):
-            put_addresses(numbers, places, arrays)
+    def prepare(made: Tables, arrays: Sequence[NDArray[Any]]) -> None:
+        for numbers, places, last in zip(made.numbers, others, made.last, strict=False):
+            put_addresses(numbers, places, arrays, last)
         for k in choosing:
-            sheets[k].choose(tables[k])
-        for run in before:
+            sheets[k].choose(made.numbers[k])
+        for run in made.before:
             if run() and not decides:
                 raise Unfit
 
     def call(arrays: Sequence[NDArray[Any]]) -> None:
         try:
-            made = kept.pop()  # atomic: two threads never get the same tables
+            made: Tables | None = spare.pop()
         except IndexError:
+            made = None
+        if made is None:
             made = make()
-        before, last, tables, words, passing = made
-        put_addresses(tables[-1], uses, arrays)
+            made.last.extend([0] * len(names) for _ in sheets)
+        _, run, tables, words, passing, last = made
+        put_addresses(tables[-1], uses, arrays, last[-1])
         if others or choosing:
-            prepare(before, tables, arrays)
-        if last():  # if an error is raised from here on, the tables and the scratch are not used again
+            prepare(made, arrays)
+        if run():  # if an error is raised from here on, the tables and the scratch are not used again
             if not decides:
                 raise Unfit
-            settling(words, {**views(arrays), **passing})(last)
+            settling(words, {**views(arrays), **passing})(run)
             words[...] = 0
         if keeps:
-            kept.append(made)
+            spare.give(made)
 
     return call
 

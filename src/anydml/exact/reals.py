@@ -50,8 +50,8 @@ def refined(evaluate: Callable[[], T]) -> T:
 
 def decoded(bits: int, form: Format) -> Real:
     """The number that a bit pattern encodes."""
-    if bits & form.infinity == form.infinity:
-        if bits & form.infinity - 1 & ~form.sign & ~form.infinity:
+    if not form.is_finite(bits):
+        if form.suffix or bits & ~form.sign != form.infinity:
             return NAN
         return -INFINITY if bits & form.sign else INFINITY
     m, e = significand(bits, form)
@@ -67,7 +67,8 @@ def encoded(a: Real, form: Format) -> int:
     if type(a) is float:
         if a != a:
             return form.quiet_nan
-        return (form.sign if math.copysign(1, a) < 0 else 0) | (form.infinity if a else 0)
+        negative = math.copysign(1, a) < 0
+        return form.beyond(form.sign if negative else 0) if a else form.negative_zero if negative else 0
     low, high = _end(a.lower(), form), _end(a.upper(), form)
     if ctx.prec > NEAR:
         smaller = min(low, high, key=lambda p: p & ~form.sign)
@@ -96,9 +97,9 @@ def _end(x: Any, form: Format) -> int:
         return 0
     sign, top = form.sign if m < 0 else 0, m.bit_length() + e
     if top > form.highest + 1:
-        return sign | form.infinity
+        return form.beyond(sign)
     if top < form.lowest - 1:
-        return sign
+        return form.negative_zero if sign else 0
     return nearest(m << e, 1, form) if e >= 0 else nearest(m, 1 << -e, form)
 
 

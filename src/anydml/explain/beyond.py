@@ -13,16 +13,18 @@ from anydml.explain.bounded import Unbounded, exactly
 from anydml.explain.bounds import ranges, unit_of
 from anydml.explain.case import Case
 from anydml.explain.compiled import statements
-from anydml.explain.forms import FORMS, TF32
-from anydml.explain.magnitudes import rooms
+from anydml.explain.forms import FOLDED, FORMS
+from anydml.explain.magnitudes import batch_normalised, rooms
+from anydml.explain.precision import PRECISIONS, widest
 from anydml.explain.slack import always_bounded, differs, left
+from anydml.operators.batch_normalization import BatchNormalization
 from anydml.schema.statement import Nest
 from anydml.schema.traversal import most_terms
 from anydml.tensor import DataType
 
 PIECE = 1 << 16  # elements whose ranges are computed at once
+FEW = 1 << 10  # elements that are evaluated in the time of any other way to tell
 MANY = 1 << 16  # terms that are evaluated in the time of a compiled sum of magnitudes
-PRECISIONS = {"float32": 2.0**-24, "tf32": 2.0**-24, "bfloat16": 2.0**-8, "float16": 2.0**-11}  # with rounding units
 
 
 class Beyond(NamedTuple):
@@ -58,10 +60,18 @@ def judged(case: Case, precision: str | None = None, sample: int | None = None) 
     nest = statements(desc)[output]
     data_types = [t.data_type for t in tensors.values()]
     unit = None if DataType.FLOAT64 in data_types else unit_of(data_types) if precision is None else PRECISIONS[precision]
-    nest = (TF32.of(nest) if precision == "tf32" else None) or nest
+    nest, *plain = widest(nest, precision)
     flat = _undecided(case, nest, unit) if floats and unit is not None else np.flatnonzero(differs(expected, actual))
+    forms: dict[str, int] = {}
     if not flat.size:
-        return Judged(None, {})
+        return Judged(None, forms)
+    if len(flat) > FEW and unit is not None and isinstance(desc, BatchNormalization) and desc.fused_activation is None:
+        own, folded = batch_normalised(desc, inputs, unit, flat, actual)
+        if by_form := int(np.count_nonzero(folded & ~own)):
+            forms[FOLDED.sentence] = by_form
+        flat = flat[~folded & ~own]
+        if not flat.size:
+            return Judged(None, forms)
     if sample is not None and len(flat) > sample:
         flat = _sampled(flat, expected, actual, sample)
     at = np.stack(np.unravel_index(flat, expected.shape), axis=-1)
@@ -78,12 +88,16 @@ def judged(case: Case, precision: str | None = None, sample: int | None = None) 
             raise Unbounded("4-bit elements")
         low, high = found(nest, at)
     except Unbounded:
-        if floats and not nest.moves:
+        if plain:
+            nest = plain[0]
+            low, high = found(nest, at)
+        elif floats and not nest.moves:
             raise
-        low = high = wanted
+        else:
+            low = high = wanted
     inside = _inside(got, wanted, low, high)
     rest = np.flatnonzero(~inside)
-    forms: dict[str, int] = {}
+    already = dict(forms)
     for form in FORMS if rest.size else ():
         rewritten = form.of(nest)
         if rewritten is None:
@@ -92,9 +106,9 @@ def judged(case: Case, precision: str | None = None, sample: int | None = None) 
             least, most = found(rewritten, at[rest])
             explained = _inside(got[rest], wanted[rest], least, most)
             if explained.all():  # by this form alone
-                return Judged(None, {form.sentence: rest.size})
+                return Judged(None, {**already, form.sentence: rest.size + already.get(form.sentence, 0)})
             if count := int(np.count_nonzero(explained & ~inside[rest])):
-                forms[form.sentence] = count
+                forms[form.sentence] = forms.get(form.sentence, 0) + count
             inside[rest] |= explained
             low[rest], high[rest] = np.fmin(low[rest], least), np.fmax(high[rest], most)
     if inside.all():
@@ -125,12 +139,17 @@ def _undecided(case: Case, nest: Nest, unit: float) -> NDArray[np.int64]:
     desc, inputs, expected, actual, _ = case
     flat = left(nest.body, unit, expected, actual)
     if len(flat) * most_terms(nest.body) > MANY and (room := rooms(desc, nest, inputs, unit, flat)) is not None:
-        wide, exact = (x.reshape(-1)[flat].astype(np.float64) for x in (actual, expected))
-        with np.errstate(invalid="ignore"):
-            flat = flat[~(np.abs(wide - exact) <= room)]
+        flat = flat[~_nearer(case, flat, room)]
     if not flat.size and not always_bounded(nest.body):
         flat = np.flatnonzero(differs(expected, actual))[:1]  # which tells whether there is a bound
     return flat
+
+
+def _nearer(case: Case, flat: NDArray[np.int64], room: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether the elements at some positions are within some distances of the exact ones."""
+    wide, exact = (x.reshape(-1)[flat].astype(np.float64) for x in (case.actual, case.expected))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.abs(wide - exact) <= room)
 
 
 def _sampled(flat: NDArray[np.int64], expected: NDArray[Any], actual: NDArray[Any], count: int) -> NDArray[np.int64]:

@@ -49,7 +49,7 @@ def between(value: Array, low: Array, high: Array) -> Number:
 MONOTONE: Mapping[str, Callable[[Array], Array]] = {
     "exp": np.exp, "log": np.log, "expm1": np.expm1, "log1p": np.log1p, "asin": np.arcsin, "acos": np.arccos,
     "atan": np.arctan, "sinh": np.sinh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
-    "sqrt": np.sqrt, "tan": np.tan,
+    "sqrt": np.sqrt,
 }  # fmt: skip
 DOMAINS = {  # where rounding may leave them, a function is taken at their ends
     "sqrt": (0.0, np.inf), "log": (0.0, np.inf), "log1p": (-1.0, np.inf), "asin": (-1.0, 1.0), "acos": (-1.0, 1.0),
@@ -85,12 +85,26 @@ def chosen(truth: Array, a: Number, b: Number) -> Number:
 
 
 def monotone(function: Callable[[Array], Array], a: Number, domain: tuple[float, float] | None = None) -> Number:
-    """A monotone function; domain: where it is defined."""
+    """A monotone function; domain: where it is defined. A number outside of it may lie at its end, if rounding says so."""
     value = function(a.value)
     if a.exact:
         return exactly(value)
-    one, other = (function(x if domain is None else np.clip(x, *domain)) for x in (a.low, a.high))
+    if domain is None:
+        one, other = function(a.low), function(a.high)
+    else:
+        one, other = (function(np.clip(x, *domain)) for x in (a.low, a.high))
+        reached = np.isnan(value) & (a.low <= domain[1]) & (a.high >= domain[0])
+        value = np.where(reached, np.where(a.value < domain[0], one, other), value)
     return between(value, np.fmin(one, other), np.fmax(one, other))
+
+
+def tangent(a: Number) -> Number:
+    """The tangent, which may be any number if rounding takes it over a pole."""
+    value = np.tan(a.value)
+    if a.exact:
+        return exactly(value)
+    over = np.floor(a.low / np.pi + 0.5) != np.floor(a.high / np.pi + 0.5)
+    return between(value, np.where(over, -np.inf, np.tan(a.low)), np.where(over, np.inf, np.tan(a.high)))
 
 
 def power_like(function: Callable[[Array], Array], a: Number) -> Number:

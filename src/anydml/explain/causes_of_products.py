@@ -24,7 +24,7 @@ OUTPUTS = 2**18  # of a large product that are examined
 ELEMENTS = 2**25  # of B, in the batches that are examined
 
 OF_CONVOLUTIONS = {  # the changed inputs of a product that apply to a convolution, too
-    "no_a_zero_point", "no_b_zero_point", "no_input_zero_points", "no_output_zero_point", "no_zero_points",
+    "no_bias", "no_a_zero_point", "no_b_zero_point", "no_input_zero_points", "no_output_zero_point", "no_zero_points",
     "a_and_output_zero_points_swapped", "a_signedness", "b_signedness", "a_and_zero_point_signedness",
     "b_and_zero_point_signedness", "output_signedness",
 }  # fmt: skip

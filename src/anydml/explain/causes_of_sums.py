@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,9 @@ import numpy as np
 from anydml.exact.float32 import significands
 from anydml.explain import patches
 from anydml.explain.causes_of_quantisation import OF_QUOTIENTS
+from anydml.explain.changes import Deviation
 from anydml.explain.comparison import Cause
+from anydml.explain.compiled import compiled
 from anydml.explain.known import ADDITIONS, MEANS, REQUANTISATIONS
 from anydml.explain.search import PATCHES, Array, Arrays, Search
 
@@ -24,6 +27,10 @@ def of_addition(d: Any, arrays: Arrays, expected: Array, actual: Array) -> tuple
     _, y, zero_point = _parts(arrays, "output", expected.dtype)
     if not all(np.isfinite(scale) and scale > 0 for scale in (terms[0][1], terms[1][1], y)):
         return ()
+    for name, (x, _, own) in zip("ab", terms, strict=True):
+        if (x != own).any():
+            without = {**arrays, f"{name}_tensor": np.full_like(x, own)}
+            search.tried(_mistake("missing_term", f"the sum without {name.upper()}"), _computed(d, without, expected))
     for deviation in ADDITIONS:
         found = deviation.function(*terms[0], *terms[1], y, zero_point, output_data_type=expected.dtype)
         search.tried(deviation, found)
@@ -38,7 +45,15 @@ def of_addition(d: Any, arrays: Arrays, expected: Array, actual: Array) -> tuple
 
 
 def of_mean(d: Any, arrays: Arrays, expected: Array, actual: Array) -> tuple[Cause, ...]:
-    """The causes in a mean of windows whose elements and result have the same scale."""
+    """The causes in a mean of windows: padding counted, and others where elements and result have the same scale."""
+    search = Search(expected, actual)
+    counted = replace(d, include_padding=not d.include_padding)
+    said = f"the mean with padding {'left out' if d.include_padding else 'counted'}"
+    search.tried(_mistake("padding_counted", said), _computed(counted, arrays, expected))
+    return _of_equal_scales(search, d, arrays, expected) or search.found()
+
+
+def _of_equal_scales(search: Search, d: Any, arrays: Arrays, expected: Array) -> tuple[Cause, ...]:
     x, scale, x_zero_point = _parts(arrays, "input", expected.dtype)
     _, y, zero_point = _parts(arrays, "output", expected.dtype)
     same = scale.size == y.size == x_zero_point.size == zero_point.size == 1 and scale == y
@@ -59,13 +74,23 @@ def of_mean(d: Any, arrays: Arrays, expected: Array, actual: Array) -> tuple[Cau
     count = np.full_like(there, math.prod(d.window_size)) if d.include_padding else there
     if not count.all():
         return ()
-    search = Search(expected, actual)
     if zero_point == x_zero_point and not d.include_padding:
         for deviation in MEANS:
             search.tried(deviation, deviation.function(summed(x), count, output_data_type=expected.dtype))
     centred = summed(x.astype(np.int64) - int(x_zero_point))
     _rounded(search, centred, np.float32(1), count.astype(np.float32), zero_point, expected)
     return search.found()
+
+
+def _mistake(name: str, sentence: str) -> Deviation:
+    return Deviation(name, sentence, lambda: None)
+
+
+def _computed(d: Any, arrays: Arrays, like: Array) -> Array:
+    """The exact output of another desc, or for other inputs."""
+    made = np.empty_like(like)
+    compiled(d).bind(**arrays, output_tensor=made).execute()
+    return made
 
 
 def _rounded(search: Search, q: Array, scale: Any, y: Array, zero_point: Array, expected: Array) -> None:

@@ -68,6 +68,10 @@ def _output_reread(p: Inputs) -> Inputs | None:
     return {**p, "output_zero_point": zero_point, "output_data_type": _other_type(dtype)}
 
 
+def _without_bias(p: Inputs) -> Inputs | None:
+    return {name: x for name, x in p.items() if name != "bias"} if "bias" in p and p["bias"].any() else None
+
+
 def _transposed(*names: str) -> Callable[[Inputs], Inputs | None]:
     """Matrices with their elements read as if they were stored column by column; a square one is transposed."""
 
@@ -96,6 +100,7 @@ PRODUCT_INPUTS = (
     Deviation("b_transposed", "the product with B transposed", _transposed("b")),
     Deviation("a_transposed", "the product with A transposed", _transposed("a")),
     Deviation("both_transposed", "the product with A and B transposed", _transposed("a", "b")),
+    Deviation("no_bias", "the product without the bias", _without_bias),
     Deviation("no_a_zero_point", "the product without A's zero point", _without("a_zero_point")),
     Deviation("no_b_zero_point", "the product without B's zero point", _without("b_zero_point")),
     Deviation(

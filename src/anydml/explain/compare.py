@@ -22,6 +22,7 @@ from anydml.explain.causes import causes
 from anydml.explain.comparison import MOST_UNITS, Comparison, Difference, Value
 from anydml.explain.compiled import compiled
 from anydml.explain.quotient import Quotient
+from anydml.feature_level import FeatureLevel
 from anydml.functional.describing import described
 from anydml.kernels.evaluate.evaluator import evaluators
 from anydml.kernels.numpy.contract import aligned
@@ -96,7 +97,7 @@ def _forward(value: Any) -> Any:
 
 
 def _case(desc: Desc, inputs: Mapping[str, Any], actual: Any, output: str | None = None) -> Case:
-    checked = check(desc)
+    checked = check(desc, FeatureLevel.EXTENDED)
     if output is None and len(checked.outputs) == 1:
         output = checked.outputs[0]
     if output not in checked.outputs:

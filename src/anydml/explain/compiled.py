@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import named
+from anydml.feature_level import FeatureLevel
 from anydml.schema.operator import Desc
 from anydml.schema.statement import Nest, stated
 
@@ -21,5 +22,5 @@ def statements(desc: Desc) -> Mapping[str, Nest]:
 
 @lru_cache(KEPT)
 def compiled(desc: Desc) -> CompiledOperator:
-    """The operator on the default device."""
-    return named("cpu").compile(desc)
+    """The operator on the cpu; comparisons are not bound to DirectML's levels."""
+    return named("cpu", FeatureLevel.EXTENDED).compile(desc)

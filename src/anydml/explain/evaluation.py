@@ -28,6 +28,7 @@ from anydml.explain.bounded import (
     monotone,
     named_function,
     power_like,
+    tangent,
 )
 from anydml.explain.bounded_places import Places
 from anydml.explain.bounded_states import States
@@ -38,7 +39,8 @@ from anydml.tensor import limits
 Array = NDArray[Any]
 
 FUNCTION_ULPS = 4
-LEAST = {2.0**-24: 2.0**-150, 2.0**-11: 2.0**-25, 2.0**-8: 2.0**-134}  # rounding unit -> half of the smallest subnormal number
+# rounding unit -> half of the smallest subnormal number; devices that compute in bfloat16 take subnormal numbers for 0
+LEAST = {2.0**-24: 2.0**-150, 2.0**-11: 2.0**-25, 2.0**-8: 2.0**-126}
 
 REDUCTIONS: Mapping[str, tuple[Callable[..., Array], float]] = {  # with the result for no terms
     "sum": (np.sum, 0.0), "product": (np.prod, 1.0), "max": (np.max, -np.inf), "min": (np.min, np.inf),
@@ -100,11 +102,17 @@ class Evaluation(Places):
         if e.op == "widened":  # by `data` units of another number's size; see `forms`
             value, low, high, room = aligned(*args[0], np.fmax(np.abs(args[1].low), np.abs(args[1].high)) * e.data * self.unit)
             return between(value, low - room, high + room)
-        return self._function(e.op, args)
+        found = self._function(e.op, args)
+        if e.op == "log" and np.isposinf(found.value).any() and (x := _softplus(e)) is not None:  # exp overflows
+            wide = monotone(lambda x: np.logaddexp(0, x), self.number(x))
+            return chosen(np.isposinf(found.value), self.rounded(*wide, 2 * FUNCTION_ULPS), found)
+        return found
 
     def _function(self, op: str, args: Sequence[Number]) -> Number:
         units = 2 * FUNCTION_ULPS  # a unit in the last place is two roundings
-        if op == "cosh":
+        if op == "tan":
+            found = tangent(args[0])
+        elif op == "cosh":
             found = power_like(np.cosh, args[0])
         elif op in MONOTONE or op in ("erf", "erfc"):
             found = monotone(named_function(op), args[0], DOMAINS.get(op))
@@ -263,3 +271,12 @@ class Evaluation(Places):
             kept, truth = aligned(kept, truth)
             kept = kept & truth
         return self.number(body), kept
+
+
+def _softplus(e: Expr) -> Expr | None:
+    """The number x of log(1 + exp(x))."""
+    total = e.args[0]
+    if total.op != "add":
+        return None
+    one, power = total.args
+    return power.args[0] if one.op == "constant" and one.data.value == 1 and power.op == "exp" else None

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from anydml.explain.forms_of_integers import by_16_bits, in_fixed_point
 from anydml.schema.expression import Tensor, absolute, clamp, exp, maximum, tanh
-from anydml.schema.node import NUMBER, Expr, Variable, make
+from anydml.schema.node import NUMBER, Expr, Variable, lift, make
 from anydml.schema.statement import Nest
-from anydml.schema.traversal import free, integral, walk
+from anydml.schema.traversal import free, integral, rebuilt, walk
 
 HALF = Fraction(1, 2)
 
@@ -140,14 +140,7 @@ def _is_mean(mean: Expr, x: Expr, bound: tuple[Variable, ...], count: Expr) -> b
 
 
 def _renamed(e: Expr, names: Mapping[Variable, Expr]) -> Expr:
-    made: dict[Expr, Expr] = {}
-    for node in walk(e):
-        args = tuple(made[a] for a in node.args)
-        if node.op == "variable":
-            made[node] = names.get(node.data, node)
-        else:
-            made[node] = node if args == node.args else make(node.op, args, node.data, node.sort)
-    return made[e]
+    return rebuilt(e, lambda node, _: names.get(node.data) if node.op == "variable" else None)
 
 
 # --- functions whose errors are relative to 1, not to their results ---
@@ -180,6 +173,15 @@ def tanh_by_exp(e: Expr) -> Expr | None:
     return clamp(2 / (1 + exp(-(2 * e.args[0]))) - 1, -1, 1)
 
 
+def erf_by_exp(e: Expr) -> Expr | None:
+    """erf(x) as 1 - p(t) exp(-x^2) with t = 1 / (1 + 0.3275911 |x|), between -1 and 1 (Abramowitz and Stegun, 7.1.26).
+
+    The polynomial is off by 1.5e-7, which is 2.5 * 2^-24, and product and difference are rounded relative to 1. Twice that is
+    allowed, 8 * 2^-24. It counts in GELU for x below -2, where 1 + erf is small, and for tiny x.
+    """
+    return clamp(make("widened", (e, lift(1)), 8, NUMBER), -1, 1) if e.op == "erf" else None
+
+
 def _is_one(e: Expr) -> bool:
     return e.op == "constant" and bool(e.data.value == 1)
 
@@ -202,17 +204,16 @@ def from_bias(e: Expr) -> Expr | None:
 
 def in_tf32(e: Expr) -> Expr | None:
     """A sum of products with each factor cut to 11 significant bits, as in TF32, by up to 2^-10 of it."""
-    if e.op != "reduce" or e.data[0] != "sum" or e.args[0].op != "mul":
+    if e.op != "reduce" or e.data[0] != "sum" or e.args[0].op != "mul" or integral(e):
         return None
     factors = (make("widened", (x, x), 2**14, NUMBER) for x in e.args[0].args)
     product = make("mul", tuple(factors))
     return make("reduce", (product, *e.args[1:]), e.data)
 
 
-TF32 = Form("tf32", "products in TF32", (in_tf32,))
-
+FOLDED = Form("folded", "the normalisation folded into scale and shift", (folded,))
 FORMS = (
-    Form("folded", "the normalisation folded into scale and shift", (folded,)),
+    FOLDED,
     Form("one_pass", "the variance computed in one pass", (one_pass,)),
     Form(
         "one_pass_folded",
@@ -220,7 +221,7 @@ FORMS = (
         (one_pass, folded),
         together=True,
     ),
-    Form("absolute", "sigmoid and tanh with an absolute error", (sigmoid_by_tanh, tanh_by_exp)),
+    Form("absolute", "sigmoid, tanh and erf with an absolute error", (sigmoid_by_tanh, tanh_by_exp, erf_by_exp)),
     Form("fixed_point", "requantisation in fixed point", (in_fixed_point,)),
     Form("fixed_point_16_bits", "requantisation in fixed point by a multiplier of 16 bits", (by_16_bits,)),
     Form("from_bias", "sums that begin with the bias", (from_bias,)),

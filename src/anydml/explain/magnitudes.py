@@ -28,6 +28,8 @@ from anydml.tensor import DataType, TensorDesc
 Array = NDArray[Any]
 
 OF_SCALED = 4  # roundings of a difference, a quotient (two) and a product
+OF_FOLDED = 2  # units that the folded form allows of both products
+PIECE = 1 << 16  # elements that are computed at once
 LEAST = 2.0**-90  # smaller sums are not used, since some of their terms may have underflowed
 
 
@@ -39,8 +41,6 @@ def rooms(desc: Desc, nest: Nest, inputs: Mapping[str, Array], unit: float, at: 
         found, errors = _products(desc, inputs), certain_terms(nest.body) - 1
     elif isinstance(desc, MeanVarianceNormalization2) and desc.use_mean and desc.use_variance:
         found, errors = _normalised(desc, inputs), math.prod(desc.input_tensor.sizes[a] for a in desc.axes) - 1
-    elif isinstance(desc, BatchNormalization):
-        found, errors = _scaled(desc, inputs), OF_SCALED
     else:
         return None
     with np.errstate(all="ignore"):
@@ -74,10 +74,55 @@ def _normalised(desc: MeanVarianceNormalization2, inputs: Mapping[str, Array]) -
     return found
 
 
-def _scaled(desc: BatchNormalization, inputs: Mapping[str, Array]) -> Array:
-    """The magnitudes of the scaled differences, before the bias is added."""
-    mean, variance, scale = (inputs[f"{name}_tensor"].astype(np.float64) for name in ("mean", "variance", "scale"))
+def batch_normalised(
+    desc: BatchNormalization, inputs: Mapping[str, Array], unit: float, at: Array, actual: Array
+) -> tuple[Array, Array]:
+    """Masks of the elements at some positions that are certainly within the bounds of the operator, and of its folded form.
+
+    at: row-major positions in increasing order. actual: all elements. Elements are computed in float64, whose errors `MARGIN`
+    covers. Tiny ones are in neither mask.
+    """
+    sizes = desc.output_tensor.sizes
+    names = ("mean", "variance", "scale", "bias")
+    mean, variance, scale, bias = (inputs[f"{name}_tensor"].astype(np.float64) for name in names)
+    image = np.broadcast_to(inputs["input_tensor"], sizes)
+    row = sizes[-1] * sizes[-2]
+    masks = np.empty((2, len(at)), np.bool_)
     with np.errstate(all="ignore"):
-        factor = (scale / np.sqrt(variance + desc.epsilon)).astype(np.float32)
-        found: Array = np.abs((inputs["input_tensor"].astype(np.float32) - mean.astype(np.float32)) * factor)
-    return found
+        factor = scale / np.sqrt(variance + desc.epsilon)
+        plain = all(x.shape[-2:] == (1, 1) for x in (factor, mean, bias))
+        lead = [np.broadcast_to(x, (*sizes[:-2], *x.shape[-2:])).reshape(-1, *x.shape[-2:]) for x in (factor, mean, bias)]
+        rows, values = image.reshape(-1, row), actual.reshape(-1, row)
+        step = max(1, PIECE // row)
+        ends = np.searchsorted(at, np.arange(0, len(rows) + step, step) * row)
+        for first, begin, end in zip(range(0, len(rows), step), ends, ends[1:], strict=False):
+            if begin == end:
+                continue
+            part = slice(first, first + step)
+            given = [x[part].reshape(-1, 1) if plain else np.broadcast_to(x[part], (len(x[part]), *sizes[-2:])).reshape(-1, row)
+                     for x in lead]  # fmt: skip
+            near = _normalised_rows(rows[part].astype(np.float64), values[part], *given, unit)
+            here = at[begin:end] - first * row
+            masks[:, begin:end] = near[:, here]
+    return masks[0], masks[1]
+
+
+def _normalised_rows(x: Array, actual: Array, factor: Array, mean: Array, bias: Array, unit: float) -> Array:
+    """Both masks of some rows of elements, each row merged into one dimension."""
+    products = np.abs(x)
+    products += np.abs(mean)
+    products *= np.abs(factor)
+    x -= mean
+    x *= factor
+    scaled = np.abs(x)
+    x += bias
+    away = np.abs(actual - x)
+    np.abs(x, out=x)
+    known = (scaled > LEAST) & (x > LEAST) & (products < np.inf)
+    scaled *= OF_SCALED
+    scaled += x
+    scaled *= unit * MARGIN
+    own = away <= scaled
+    products *= OF_FOLDED * unit * MARGIN
+    products += scaled
+    return np.stack([(known & own).reshape(-1), (known & (away <= products)).reshape(-1)])

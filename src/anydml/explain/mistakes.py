@@ -17,6 +17,7 @@ from anydml.explain.forms import Form
 from anydml.explain.formulas import formulas
 from anydml.operators.batch_normalization import BatchNormalization
 from anydml.operators.convolution import Convolution
+from anydml.operators.element_wise_add import ElementWiseAdd1
 from anydml.operators.gemm import Gemm
 from anydml.operators.reduce import Reduce
 from anydml.schema.check import check
@@ -129,6 +130,14 @@ def _of_absent(d: Desc, inputs: Arrays) -> Iterator[Mistake]:
             left = {n: x for n, x in inputs.items() if n != f.name}
             called = "C" if name == "c" else f"the {name.replace('_', ' ')}"
             yield Mistake(f"no_{name}", f"the result without {called}", replace(d, **{f.name: None}), left)
+    if isinstance(d, ElementWiseAdd1):
+        for name in ("a", "b"):
+            repeats = any(
+                n > 1 and s == 0 for n, s in zip(inputs[f"{name}_tensor"].shape, inputs[f"{name}_tensor"].strides, strict=True)
+            )
+            kind, said = ("no_bias", f"the bias {name.upper()}") if repeats else ("missing_term", name.upper())
+            zeros = {**inputs, f"{name}_tensor": np.zeros_like(inputs[f"{name}_tensor"])}
+            yield Mistake(kind, f"the result without {said}", d, zeros)
     if isinstance(d, BatchNormalization):
         for name, value in (("scale", 1), ("bias", 0), ("mean", 0), ("variance", 1)):
             plain = np.full_like(inputs[f"{name}_tensor"], value)

@@ -13,9 +13,12 @@ from anydml.explain.bounded import Number, Range, Unbounded, exactly
 from anydml.explain.bounded_states import MOST_TERMS
 from anydml.explain.bounds import ranges, unit_of
 from anydml.explain.forms import FORMS, Form
+from anydml.explain.precision import LESS, PRECISIONS, Less
+from anydml.feature_level import FeatureLevel
 from anydml.graphs.check import check_graph
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.desc import GraphDesc
+from anydml.int4_tensors import array_dtype
 from anydml.schema.operator import Desc
 from anydml.schema.statement import Nest, stated
 from anydml.schema.traversal import most_terms
@@ -31,21 +34,30 @@ class Operation:
         self.desc, self.inputs = desc, inputs
         self.tensors = {found.name: found.desc for found in desc.tensors()}
 
-    def ranges(self, output: str, nest: Nest, at: Array) -> Range:
-        """The ranges of an output's elements at some indices."""
-        unit = unit_of([t.data_type for t in self.tensors.values()])
-        return ranges(nest, self.tensors[output].data_type, self.inputs, at, unit)
+    def ranges(self, output: str, nest: Nest, at: Array, unit: float | None = None) -> Range:
+        """The ranges of an output's elements at some indices. unit: of each rounding, if not the types'."""
+        own = unit_of([t.data_type for t in self.tensors.values()])
+        return ranges(nest, self.tensors[output].data_type, self.inputs, at, unit or own)
 
 
 class Rounding:
     """A graph on known inputs, by name, and the ranges that rounding in every operator allows for its outputs' elements.
 
-    form: the form of the operators' statements, if it is not their own; see `forms`.
+    form: the form of the operators' statements, if it is not their own; see `forms`. precision: a name of `PRECISIONS`, where
+    the implementation is said to compute in another type than the tensors have. less: the way to compute in it.
     """
 
-    def __init__(self, desc: GraphDesc, inputs: Mapping[str, Array], form: Form | None = None) -> None:
-        self.desc, self.inputs, self.form = desc, inputs, form
-        self.checked: CheckedGraph = check_graph(desc)
+    def __init__(
+        self,
+        desc: GraphDesc,
+        inputs: Mapping[str, Array],
+        form: Form | None = None,
+        precision: str | None = None,
+        less: Less | None = None,
+    ) -> None:
+        self.desc, self.inputs, self.form, self.precision, self.less = desc, inputs, form, precision, less
+        self.unit = PRECISIONS["float32"] if precision == "float32" else None if less is None else less.unit
+        self.checked: CheckedGraph = check_graph(desc, FeatureLevel.EXTENDED)
         self._buffers: dict[int, Number] = {}  # elements in memory's order
         for bound in self.checked.inputs:
             self._buffers[bound.buffer] = exactly(_in_memory(inputs[bound.name], bound.tensor))
@@ -65,19 +77,26 @@ class Rounding:
         logical = np.zeros(max(_span(own), int(places.max(initial=0)) + 1), np.int64)
         logical[_offsets(own)] = np.arange(len(_offsets(own)))
         at = np.stack(np.unravel_index(logical[places], own.sizes), axis=-1)
-        return operation.ranges(name, self._nest(operation.desc, name), at)
+        return operation.ranges(name, self._nest(operation.desc, name), at, self.unit)
 
     def in_forms(self) -> Iterator[tuple[str, Rounding]]:
-        """The same graph by each form that one of its operators has, with the form's sentence."""
+        """The same graph by each form that one of its operators has, with the form's sentence; then in the precision."""
         descs = [checked.desc.as_newest() for checked in self.checked.nodes if checked is not None]
         nests = [nest for desc in descs for nest in stated(desc).values()]
-        for form in FORMS:
-            if any(form.of(nest) is not None for nest in nests):
-                yield form.sentence, Rounding(self.desc, self.inputs, form)
+        forms = [form for form in FORMS if any(form.of(nest) is not None for nest in nests)]
+        for form in forms:
+            yield form.sentence, Rounding(self.desc, self.inputs, form, self.precision)
+        for less in LESS.get(self.precision or "", ()):
+            if less.unit is None and not any(less.form.of(nest) for nest in nests):
+                continue
+            yield less.sentence, Rounding(self.desc, self.inputs, None, self.precision, less)
+            for form in forms:
+                yield f"{less.sentence} and {form.sentence}", Rounding(self.desc, self.inputs, form, self.precision, less)
 
     def _nest(self, desc: Desc, output: str) -> Nest:
         nest = stated(desc)[output]
-        return (None if self.form is None else self.form.of(nest)) or nest
+        nest = (None if self.form is None else self.form.of(nest)) or nest
+        return nest if self.less is None else self.less.of(nest)
 
     def _operation(self, buffer: int) -> tuple[Operation, str]:
         node = self._last[buffer]
@@ -94,13 +113,14 @@ class Rounding:
     def _read(self, buffer: int, t: TensorDesc) -> Number:
         if t.data_type.element_bits == 4:
             raise Unbounded("4-bit elements")
+        dtype = array_dtype(t.data_type)
         if (constant := self.checked.constant(buffer)) is not None:
-            whole = constant.data[: constant.data.nbytes // t.data_type.dtype.itemsize * t.data_type.dtype.itemsize]
-            return exactly(_laid_out(whole.view(t.data_type.dtype), t))
+            whole = constant.data[: constant.data.nbytes // dtype.itemsize * dtype.itemsize]
+            return exactly(_laid_out(whole.view(dtype), t))
         if buffer not in self._buffers:
             self._buffers[buffer] = self._computed(buffer)
         held = self._buffers[buffer]
-        if held.value.dtype != t.data_type.dtype:
+        if held.value.dtype != dtype:
             raise Unbounded("elements read as another type")
         return exactly(_laid_out(held.value, t)) if held.exact else Number(*(_laid_out(x, t) for x in held))
 
@@ -111,10 +131,10 @@ class Rounding:
         if len(_offsets(t)) * most_terms(nest.body) > MOST_TERMS:
             raise Unbounded("too many terms")
         at = np.stack(np.unravel_index(np.arange(len(_offsets(t))), t.sizes), axis=-1)
-        found = operation.ranges(name, nest, at)
+        found = operation.ranges(name, nest, at, self.unit)
         ends = []
         for x in found:
-            held = np.zeros(_span(t), t.data_type.dtype)
+            held = np.zeros(_span(t), array_dtype(t.data_type))
             held[_offsets(t)] = x
             ends.append(held)
         same = np.array_equal(found.low, found.high, equal_nan=t.data_type.is_float)

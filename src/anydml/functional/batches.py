@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml import progress
 from anydml.chunking.worker import device_of_worker
 from anydml.devices.device import Device
 from anydml.errors import BindingError, Fault, UnsupportedError
@@ -79,10 +80,12 @@ class Batch:
         if self.most is None:
             return dict(self.run(shared.value, x, device))
         found: dict[str, list[NDArray[Any]]] = {name: [] for name in self.axes}
-        for at in range(0, count, self.most):
-            part = np.take(x, np.minimum(np.arange(at, at + self.most), count - 1), self.axis)
-            for name, y in self.run(shared.value, part, device).items():
-                found[name].append(np.take(y, np.arange(min(self.most, count - at)), self.axes[name]))
+        with progress.shown() as report:
+            for at in range(0, count, self.most):
+                report("computing samples", at, count)
+                part = np.take(x, np.minimum(np.arange(at, at + self.most), count - 1), self.axis)
+                for name, y in self.run(shared.value, part, device).items():
+                    found[name].append(np.take(y, np.arange(min(self.most, count - at)), self.axes[name]))
         return {name: np.concatenate(ys, self.axes[name]) for name, ys in found.items()}
 
 

@@ -19,7 +19,7 @@ from anydml.devices.device import CACHED, Device, device_of, named, usual_device
 from anydml.errors import BindingError, DataError, DescError, Error
 from anydml.fork_safety import guard
 from anydml.functional.inference import outputs_type
-from anydml.functional.inputs import array_of_number, fault
+from anydml.functional.inputs import Several, array_of_number, fault
 from anydml.functional.keys import EXACT, Asked, each, exact, keyed, laid, of_graph, taken_all
 from anydml.functional.plan import Placed, Plan
 from anydml.functional.planning import plan_call
@@ -30,6 +30,8 @@ from anydml.tensor import DataType, TensorDesc, four_bit
 
 Array = NDArray[Any]
 ARRAY = np.ndarray
+ARRAYS = frozenset([ARRAY])
+Form = tuple[tuple[int, ...], np.dtype[Any]]  # the shape and data type of a new array
 
 
 def call(
@@ -47,7 +49,7 @@ def call(
     """
     flat: Sequence[Any] = tensors
     kinds: list[Any] = []
-    known = True
+    known, listed = True, False
     for value in tensors:
         kind = type(value)
         if kind is ARRAY:
@@ -56,6 +58,9 @@ def call(
             kinds.append(None)
         elif kind is float or kind is int:
             kinds.append(kind)
+        elif (kind is list or kind is tuple) and ARRAYS.issuperset(map(type, value)):
+            kinds.append(Several([(x.shape, x.strides, x.dtype) for x in value]))
+            listed = True
         else:
             if (t := next(filter(of_graph, each(tensors)), None)) is not None:
                 return t.traced(Asked(operator, tensors, attributes, out, device, output_sizes, output_data_type))
@@ -64,6 +69,8 @@ def call(
     try:
         if not known:
             flat, kinds = taken_all(tensors)
+        elif listed:
+            flat = each(tensors)
         into = None if out is None else signature(out) if type(out) is np.ndarray else laid(out)
         types = None
         if attributes:
@@ -141,12 +148,14 @@ class Prepared:
 
     run: the call on the arguments that begin where tensors do, and on the outputs. moving: the arguments that do not begin
     there. fresh: the shape and data type of the result, if it is one small array and the call needs nothing but `run`.
+    forms: the same of each of several results, a list for an array of tensors, None for one that is absent.
     """
 
     def __init__(self, device: Device, plan: Plan) -> None:
         self.plan = plan
         self.moving = tuple(i for i in plan.inputs if i.moves)
-        self.fresh: tuple[tuple[int, ...], np.dtype[Any]] | None = None
+        self.fresh: Form | None = None
+        self.forms: list[Form | list[Form] | None] | None = None
         names = [f.name for f in plan.checked.desc.spec.outputs]
         self._returned: Callable[..., Any] | None = outputs_type(type(plan.checked.desc)) if len(names) > 1 else None
         if plan.empty:
@@ -157,12 +166,9 @@ class Prepared:
         self.run: Any = compiled.direct(plan.names, views)
         if self.run is None:  # calls are reported
             self.run = lambda arrays: compiled.bind_described(views(arrays)).execute()
-        if len(plan.outputs) == 1 and isinstance(plan.outputs[0], tuple):
-            _, desc, shape = plan.outputs[0]
-            if desc.data_type.element_bits > 4 and desc.sizes == shape and desc.strides is None:
-                dtype = array_dtype(desc.data_type)
-                if math.prod(shape, start=dtype.itemsize) < HUGE > self._scratch:
-                    self.fresh = shape, dtype
+        if (forms := _forms(plan.outputs, HUGE - self._scratch)) is not None:
+            self.forms = forms
+            self.fresh = forms[0] if len(forms) == 1 and isinstance(forms[0], tuple) else None
 
     def __call__(self, flat: Sequence[Any], out: Any) -> Any:
         plan = self.plan
@@ -176,13 +182,29 @@ class Prepared:
         for i in self.moving:
             arrays[i.place] = _moved(i, arrays[i.place])
         if out is None:
-            return self._filled(arrays)
+            return self._filled(arrays) if self.forms is None else self._new(arrays, self.forms)
         several = len(plan.outputs) > 1
         if several and (not isinstance(out, (list, tuple)) or len(out) != len(plan.outputs)):
             raise fault("out", f"takes {len(plan.outputs)} arrays in a tuple, or None for new ones")
         inputs = {i.name: i.view(arrays[i.place]) for i in plan.inputs}
         given_inputs = {i.name: flat[i.place] if i.reversed or i.copied else inputs[i.name] for i in plan.inputs}
         return self._filled(arrays, out if several else (out,), given_inputs)
+
+    def _new(self, arrays: list[Any], forms: Sequence[Form | list[Form] | None]) -> Any:
+        """Make the call on arguments that begin where tensors do, and on new outputs."""
+        results: list[Any] = []
+        for form in forms:
+            if form is None:
+                results.append(None)
+            elif type(form) is list:
+                made = [np.empty(*x) for x in form]
+                results.append(made)
+                arrays += made
+            else:
+                results.append(np.empty(*form))
+                arrays.append(results[-1])
+        self.run(arrays)
+        return self._returned(*results) if self._returned else results[0]
 
     def _filled(self, arrays: list[Any], outs: Sequence[Any] = (), inputs: Mapping[str, Array] | None = None) -> Any:
         """Make the call on arguments that begin where tensors do. outs: the given outputs. inputs: to compare with these."""
@@ -248,6 +270,23 @@ class Prepared:
             later.append((out, lambda: fresh.reshape(shape)))
             return out, fresh
         return fresh.reshape(shape) if shape != desc.sizes else fresh, fresh
+
+
+def _forms(outputs: Sequence[Any], most: int) -> list[Form | list[Form] | None] | None:
+    """The new arrays in which a kernel writes outputs and which are returned; None if these are not the same.
+
+    most: the bytes that they take together are fewer.
+    """
+    found: list[Form | list[Form] | None] = []
+    for o in outputs:
+        several: list[Form] = []
+        for _, desc, shape in [] if o is None else o if isinstance(o, list) else [o]:
+            if desc.data_type.element_bits == 4 or desc.sizes != shape or desc.strides is not None:
+                return None
+            several.append((shape, array_dtype(desc.data_type)))
+            most -= math.prod(shape, start=several[-1][1].itemsize)
+        found.append(None if o is None else several if isinstance(o, list) else several[0])
+    return found if most > 0 else None
 
 
 def _beside(before: Mapping[str, Array], out: Mapping[str, Array | None]) -> dict[str, dict[str, Array]]:

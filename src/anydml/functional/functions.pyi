@@ -950,6 +950,9 @@ def cast(
     A float becomes an integer by truncation toward zero, and saturates; NaN becomes 0. An integer becomes one of another type
     modulo 2^bits. Numbers become floats by rounding half to even. If both types are the same, bits are copied unchanged.
 
+    At `FeatureLevel.EXTENDED`, both may be BFLOAT16 or 8-bit floats. A number beyond the largest becomes infinite, or NaN in a
+    type without infinities; ELEMENT_WISE_CLIP before the cast makes it saturate.
+
         Output = Input
 
     Parameters
@@ -1179,6 +1182,8 @@ def dequantize(
     all elements share a scale, and with the input's size each has its own. The product is exact and rounded once. An absent
     zero point is 0 for a signed type, and the middle of an unsigned one: 128 for UINT8, 8 for UINT4. (In ONNX it is 0; give
     a tensor for that.)
+
+    At `FeatureLevel.EXTENDED`, the input may have 8-bit floats.
 
     Elements of 4 bits are bound as bytes, two in each, the first in the low half. The eager function takes arrays of
     ml_dtypes' int4 and uint4.
@@ -3976,6 +3981,9 @@ def quantize(
     round takes ties to even. Min and Max are the limits of the output's type; a quotient that is NaN gives Min. An absent zero
     point is 0 for a signed type, and the middle of an unsigned one: 128 for UINT8, 8 for UINT4. (In ONNX it is 0; give a
     tensor for that.)
+
+    At `FeatureLevel.EXTENDED`, the output may have 8-bit floats. Then the sum of the quotient and the zero point is not rounded
+    to an integer, numbers beyond the largest become the largest, and NaN stays NaN: ONNX's saturation, which CAST lacks.
 
     Elements of 4 bits are bound as bytes, two in each, the first in the low half. The eager function takes and returns arrays
     of ml_dtypes' int4 and uint4.

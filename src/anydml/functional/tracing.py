@@ -29,10 +29,10 @@ from anydml.functional.plan import Plan
 from anydml.functional.planning import plan_call
 from anydml.functional.run import Signature, operator_of
 from anydml.graphs.desc import ConstantNode, InputEdge, IntermediateEdge, OperatorNode, tensor_names
-from anydml.int4_tensors import array_dtype
+from anydml.int4_tensors import array_dtype, pack
 from anydml.kernels.call.address import address_of
 from anydml.schema.operator import Desc
-from anydml.tensor import TensorDesc, as_data_type, integers, packed_strides
+from anydml.tensor import DataType, TensorDesc, as_data_type, four_bit, integers, packed_strides
 
 
 class GraphTensor:
@@ -126,6 +126,10 @@ class GraphTensor:
         if other.element_bits != self.data_type.element_bits:
             raise ValueError(f"{self!r} has no view of {other}, whose elements have another size")
         return self._lying(other, self.sizes, self.tensor.strides)
+
+    def constant(self, x: NDArray[Any]) -> GraphTensor:
+        """An array, as a constant of this tensor's graph: what is computed from it is a part of the graph, too."""
+        return self._building.constant(x)
 
     def packed(self) -> GraphTensor:
         """The tensor in row-major order without gaps: itself if it is packed, else the output of an operator that copies it."""
@@ -237,7 +241,7 @@ class Building:
         slots = {name: slot for slot, name in enumerate(tensor_names(desc, "input"))}
         for i in plan.inputs:
             if (source := sources.get(i.name)) is None:
-                constant = self._constant(constants[i.name], tensors[i.name])
+                constant = self.constant_of(constants[i.name], tensors[i.name])
                 self.intermediate_edges.append(IntermediateEdge(constant, 0, node, slots[i.name]))
             elif source._source[0] is None:
                 self.input_edges.append(InputEdge(source._source[1], node, slots[i.name], source.name))
@@ -264,7 +268,14 @@ class Building:
         self._counts[operator] = count = self._counts.get(operator, 0) + 1
         return operator if count == 1 else f"{operator}_{count}"
 
-    def _constant(self, x: NDArray[Any], tensor: TensorDesc) -> int:
+    def constant(self, x: NDArray[Any]) -> GraphTensor:
+        """An array as a tensor of the graph."""
+        data_type = four_bit(x.dtype)
+        tensor = TensorDesc(DataType.of(x.dtype) if data_type is None else data_type, x.shape)
+        node = self.constant_of(np.ascontiguousarray(x) if data_type is None else pack(x), tensor)
+        return GraphTensor(self, self.nodes[node].name, tensor, (node, 0))
+
+    def constant_of(self, x: NDArray[Any], tensor: TensorDesc) -> int:
         """The node of a constant. An array that several calls read gets one node."""
         data = bytes_of(x, tensor)
         key = address_of(x), data.nbytes

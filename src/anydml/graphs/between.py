@@ -16,7 +16,7 @@ from anydml.graphs.show import called
 from anydml.schema.expression import Tensor, each, held, select
 from anydml.schema.node import INDEX, Expr, lift, make
 from anydml.schema.statement import Nest, meaning
-from anydml.schema.traversal import bound_by, walk
+from anydml.schema.traversal import loops_in, reads_in, walk
 from anydml.schema.types import EIGHT_BIT
 from anydml.schema.windows import inside
 from anydml.tensor import DataType, TensorDesc, packed_strides
@@ -34,13 +34,13 @@ def between_bytes(checked: CheckedGraph, operators: Sequence[Work]) -> Passed:
     A tensor between two operators of a region has no other reader and is not an output of the graph. Dequantised tensors, and
     other maps of bytes and constants alone, may have other readers, and may be replaced inside a reduction.
     """
-    graph, found, reasons = _Graph(checked, operators), list[Work](), list[Reason]()
+    graph, found, reasons = Graph(checked, operators), list[Work](), list[Reason]()
     for work in operators:
         uses = [*work.writes.values()]
         if len(uses) != 1 or uses[0].tensor.data_type not in EIGHT_BIT:
             continue
         try:
-            found.append(_Region(graph, work).work())
+            found.append(Region(graph, work).work())
         except NotBetween as error:
             if str(error):
                 reasons.append(Reason(work.node, str(error)))
@@ -71,7 +71,7 @@ def with_regions(checked: CheckedGraph, operators: Sequence[Work], taken: Sequen
     )
 
 
-class _Link(NamedTuple):
+class Link(NamedTuple):
     """An operator with its statement. anew: the tensors of `work` have other sizes than those of the statement."""
 
     work: Work
@@ -84,7 +84,7 @@ class _Link(NamedTuple):
         return use
 
 
-class _Graph:
+class Graph:
     """The operators of a graph, by the tensors that they write."""
 
     def __init__(self, checked: CheckedGraph, operators: Sequence[Work]) -> None:
@@ -95,26 +95,26 @@ class _Graph:
         for work in operators:
             for buffer in {use.buffer for use in work.reads.values()}:
                 self._readers[buffer] = self._readers.get(buffer, 0) + 1
-        self._dequantised: dict[int, _Link | None] = {}
+        self._dequantised: dict[int, Link | None] = {}
         # symbols are shared, so that equal layers have the same expressions, and these are made once
         self.symbols: dict[tuple[str, tuple[int, ...], DataType], Tensor] = {}
 
-    def link(self, work: Work) -> _Link:
+    def link(self, work: Work) -> Link:
         """An operator with its statement."""
         operator = self.checked.nodes[work.node]
         assert operator is not None
         if operator.desc.spec.data_rules or len(work.writes) != 1:
             raise NotBetween(f"{called(self.checked, work.node)} has a rule about data, or several outputs")
         (nest,) = meaning(operator.desc.as_newest()).values()
-        if any(e.op == "read" and e.data[0].definition is not None for e in walk(nest.body)):
+        if any(e.data[0].definition is not None for e in reads_in(nest.body)):
             raise NotBetween(f"{called(self.checked, work.node)} has states")
-        return _Link(work, nest)
+        return Link(work, nest)
 
     def computed(self, use: Use) -> bool:
         """Whether a tensor holds floats and is not a constant."""
         return use.tensor.data_type.is_float and self.checked.constant(use.buffer) is None
 
-    def dequantised(self, use: Use) -> _Link | None:
+    def dequantised(self, use: Use) -> Link | None:
         """The operator that writes a tensor, if it is a map of bytes and constants alone, such as a dequantisation."""
         if use.buffer not in self._dequantised:
             self._dequantised[use.buffer] = None
@@ -128,7 +128,7 @@ class _Graph:
                     self._dequantised[use.buffer] = link
         return self._dequantised[use.buffer]
 
-    def before(self, use: Use, reader: Work) -> _Link:
+    def before(self, use: Use, reader: Work) -> Link:
         """The operator that writes a tensor. NotBetween if the tensor has a reader besides `reader`."""
         work = self.writers.get(use.buffer)
         if work is None:
@@ -139,13 +139,13 @@ class _Graph:
 
 
 def reduces(nest: Nest) -> bool:
-    return any(map(bound_by, walk(nest.body)))
+    return bool(loops_in(nest.body))
 
 
-class _Region:
+class Region:
     """The region whose last operator is `work`. NotBetween if there is none."""
 
-    def __init__(self, graph: _Graph, work: Work) -> None:
+    def __init__(self, graph: Graph, work: Work) -> None:
         self.graph = graph
         self.reads: dict[str, Use] = {}
         self.floats: dict[int, None] = {}
@@ -163,7 +163,7 @@ class _Region:
     def _called(self, work: Work) -> str:
         return called(self.graph.checked, work.node)
 
-    def _chain(self, work: Work) -> list[_Link]:
+    def _chain(self, work: Work) -> list[Link]:
         """The operators of the region, from the last one back to the first, which reduces. All others are maps."""
         if not any(map(self.graph.computed, work.reads.values())):
             raise NotBetween("")
@@ -180,7 +180,7 @@ class _Region:
             chain.append(link)
         return chain
 
-    def _seen_as(self, chain: Sequence[_Link], use: Use, written: Use) -> list[_Link]:
+    def _seen_as(self, chain: Sequence[Link], use: Use, written: Use) -> list[Link]:
         """The chain's maps on packed tensors, with the sizes of `written`: the same elements as their writer sees them."""
         t, s = use.tensor, written.tensor
         same = t.data_type is s.data_type and t.span == s.span and use.offset == written.offset
@@ -188,7 +188,7 @@ class _Region:
             raise NotBetween(f"{self._called(chain[-1].work)} reads a tensor in another layout than it is written with")
         return [self._anew(link, t.sizes, s, 0) for link in chain]
 
-    def _anew(self, link: _Link, sizes: tuple[int, ...], t: TensorDesc, first: int) -> _Link:
+    def _anew(self, link: Link, sizes: tuple[int, ...], t: TensorDesc, first: int) -> Link:
         """A map on packed tensors of `sizes`, changed to tensors in the layout of t that begin at the element `first`."""
 
         def anew(use: Use) -> Use:
@@ -201,13 +201,13 @@ class _Region:
             return use._replace(tensor=there, offset=use.offset + first * old.data_type.dtype.itemsize)
 
         index = link.nest.index
-        at_index = all(e.args == index for e in walk(link.nest.body) if e.op == "read")
+        at_index = all(e.args == index for e in reads_in(link.nest.body))
         others = (a for e in walk(link.nest.body) if e.op != "read" for a in e.args)
         if not at_index or any(a.sort is INDEX for a in others) or link.nest.moves:
             raise NotBetween(f"{self._called(link.work)} is no map of elements alone")
         reads = {name: anew(use) for name, use in link.work.reads.items()}
         writes = {name: anew(use) for name, use in link.work.writes.items()}
-        return _Link(replace(link.work, reads=reads, writes=writes), link.nest, anew=True)
+        return Link(replace(link.work, reads=reads, writes=writes), link.nest, anew=True)
 
     def _element(self, k: int, index: Sequence[Expr]) -> Expr:
         """The expression of an element of operator k of the chain, with those of the operators before it in place of reads."""
@@ -225,7 +225,7 @@ class _Region:
 
         return self._replaced(link, index, read)
 
-    def _replaced(self, link: _Link, index: Sequence[Expr], read: _ReadAs) -> Expr:
+    def _replaced(self, link: Link, index: Sequence[Expr], read: _ReadAs) -> Expr:
         """The body of an operator's statement at an index, with each read replaced by the result of `read`."""
         nest = link.nest
         made: dict[Expr, Expr] = {} if link.anew else dict(zip(nest.index, index, strict=True))

@@ -13,7 +13,7 @@ from anydml.schema.desc import Desc
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest, meaning, stated
-from anydml.schema.traversal import bound_by, walk
+from anydml.schema.traversal import loops_in, reads_in, rebuilt, walk
 
 MOST = 100  # nodes of a fused expression; longer ones need more registers than processors have
 # operations that cost nothing in the epilogue of a sum of products; others are faster in a kernel of their own
@@ -82,14 +82,13 @@ def _stated(checked: CheckedGraph, work: Work, tensors: dict[str, Tensor]) -> Wo
 def _takes_part(desc: Desc) -> bool:
     """Whether the statement of an operator with one output is a map, or a sum of products to which a map can be added."""
     (nest,) = meaning(desc.as_newest()).values()
-    nodes = walk(nest.body)
-    if nest.moves or any(e.op == "read" and e.data[0].definition is not None for e in nodes):
+    if nest.moves or any(e.data[0].definition is not None for e in reads_in(nest.body)):
         return False
-    return _sums_products(nest) or not any(map(bound_by, nodes))
+    return sums_products(nest) or not loops_in(nest.body)
 
 
-def _sums_products(nest: Nest) -> bool:
-    return any(e.op == "reduce" and e.args[0].op == "mul" for e in walk(nest.body))
+def sums_products(nest: Nest) -> bool:
+    return any(e.op == "reduce" and e.args[0].op == "mul" for e in loops_in(nest.body))
 
 
 def _length(nest: Nest) -> int:
@@ -105,9 +104,9 @@ def _both(consumer: Work, producer: Work, buffer: int) -> Work | str:
     if len(between) != 1 or not lie_alike(consumer.reads[between[0]], written):
         return "a tensor is read in another layout than it is written with"
     at_index = consumer.nest.index
-    if any(e.op == "read" and e.data[0].name == between[0] and e.args != at_index for e in walk(consumer.nest.body)):
+    if any(e.data[0].name == between[0] and e.args != at_index for e in reads_in(consumer.nest.body)):
         return "elements are read at other indices than the output's"
-    if any(map(bound_by, walk(producer.nest.body))) and not _goes_on(consumer.nest, producer.nest):
+    if loops_in(producer.nest.body) and not _goes_on(consumer.nest, producer.nest):
         return "the map behind a sum of products is not arithmetic alone"
     nest = fused(consumer.nest, {between[0]: Producer(producer.nest, written.tensor.data_type)})
     if isinstance(nest, str):
@@ -121,13 +120,13 @@ def _both(consumer: Work, producer: Work, buffer: int) -> Work | str:
 
 def _goes_on(consumer: Nest, producer: Nest) -> bool:
     """Whether the producer is a sum of products, and the consumer's operations cost nothing in its epilogue."""
-    return _sums_products(producer) and all(e.op in BESIDE_SUMS for e in walk(consumer.body))
+    return sums_products(producer) and all(e.op in BESIDE_SUMS for e in walk(consumer.body))
 
 
 def read_at_index(work: Work) -> list[str]:
     """The tensors that a fused statement reads only at the index of the output's element."""
     assert work.nest is not None
-    elsewhere = {e.data[0].name for e in walk(work.nest.body) if e.op == "read" and e.args != work.nest.index}
+    elsewhere = {e.data[0].name for e in reads_in(work.nest.body) if e.args != work.nest.index}
     return [name for name in work.reads if name not in elsewhere]
 
 
@@ -135,15 +134,16 @@ def by_order(work: Work) -> Work:
     """A fused statement with its tensors named by their order, so that equal statements are found equal."""
     assert work.nest is not None
     names = {name: f"t{k}" for k, name in enumerate(work.reads)}
-    made: dict[Expr, Expr] = {}
     tensors: dict[str, Tensor] = {}
-    for e in walk(work.nest.body):
-        data = e.data
-        if e.op == "read":
-            name = names[e.data[0].name]
-            data = (tensors.setdefault(name, Tensor(name, e.data[0].sizes, e.data[0].data_type)), *e.data[1:])
-        made[e] = make(e.op, tuple(made[a] for a in e.args), data) if e.args else e
-    nest = Nest(work.nest.index, made[work.nest.body], work.nest.moves)
+
+    def renamed(e: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if e.op != "read":
+            return None
+        t, outside = e.data
+        name = names[t.name]
+        return make("read", args, (tensors.setdefault(name, Tensor(name, t.sizes, t.data_type)), outside))
+
+    nest = Nest(work.nest.index, rebuilt(work.nest.body, renamed), work.nest.moves)
     return Work(work.nodes, {names[name]: use for name, use in work.reads.items()}, work.writes, nest)
 
 

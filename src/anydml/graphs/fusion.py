@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from anydml.schema.expression import held
-from anydml.schema.node import Expr, make
+from anydml.schema.node import Expr
 from anydml.schema.statement import Nest
-from anydml.schema.traversal import bound_by, walk
+from anydml.schema.traversal import loops_in, reads_in, rebuilt, with_nodes
 from anydml.tensor import DataType
 
 
@@ -26,26 +26,25 @@ def fused(consumer: Nest, producers: Mapping[str, Producer]) -> Nest | str:
     map that reads each of its elements exactly once; the map is then the epilogue of the producer's kernel. If the result
     would not have the same bits, or would compute an element more than once, the reason is returned.
     """
-    made: dict[Expr, Expr] = {}
-    reduced = ""
-    for e in walk(consumer.body):
-        name = e.data[0].name if e.op == "read" and e.data[0].definition is None else ""
+    reduced, instead = "", dict[Expr, Producer]()
+    for e in reads_in(consumer.body):
+        name = e.data[0].name if e.data[0].definition is None else ""
         producer = producers.get(name)
         if producer is None:
-            made[e] = make(e.op, tuple(made[a] for a in e.args), e.data) if e.args else e
             continue
         if e.data[1] != "inside":
             return f"{name} is also read outside of its sizes"
-        if any(bound_by(x) for x in walk(producer.nest.body)):
+        if loops_in(producer.nest.body):
             if reduced or not _each_once(e.args, consumer):
                 return f"{name} is not a map, and some of its elements are read more than once, or not at all"
             reduced = name
         if consumer.moves and not producer.nest.moves:
             return f"the bits of {name} are moved, and it is computed"
-        made[e] = _element(producer, tuple(made[a] for a in e.args))
-    if any(bound_by(x) for x in walk(consumer.body)):
+        instead[e] = producer
+    if loops_in(consumer.body):
         return "an element that is read more than once would be computed more than once"
-    return Nest(consumer.index, made[consumer.body], consumer.moves)
+    body = rebuilt(consumer.body, lambda e, at: _element(instead[e], at) if e in instead else None)
+    return Nest(consumer.index, body, consumer.moves)
 
 
 def _each_once(index: Sequence[Expr], consumer: Nest) -> bool:
@@ -57,9 +56,5 @@ def _each_once(index: Sequence[Expr], consumer: Nest) -> bool:
 def _element(producer: Producer, index: tuple[Expr, ...]) -> Expr:
     """The number that the producer's tensor holds at an index."""
     nest = producer.nest
-    replaced = dict(zip(nest.index, index, strict=True))
-    for e in walk(nest.body):
-        if e not in replaced:
-            replaced[e] = make(e.op, tuple(replaced[a] for a in e.args), e.data) if e.args else e
-    body = replaced[nest.body]
+    body = with_nodes(nest.body, dict(zip(nest.index, index, strict=True)))
     return body if nest.moves else held(body, producer.data_type)

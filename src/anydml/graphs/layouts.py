@@ -16,7 +16,7 @@ from anydml.graphs.plan import Passed, Reason, Use, Work
 from anydml.graphs.show import called
 from anydml.schema.operator import Desc
 from anydml.schema.statement import meaning
-from anydml.schema.traversal import bound_by, walk
+from anydml.schema.traversal import loops_in
 from anydml.tensor import TensorDesc
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class _Plan:
         assert operator is not None
         if (reduces := self._reduces.get(operator.desc)) is None:
             found = meaning(operator.desc.as_newest())
-            reduces = self._reduces[operator.desc] = any(bound_by(e) for n in found.values() for e in walk(n.body))
+            reduces = self._reduces[operator.desc] = any(loops_in(n.body) for n in found.values())
         if reduces:
             return False
         run = 1

@@ -70,6 +70,19 @@ def operators_of(checked: CheckedGraph) -> tuple[Work, ...]:
     return tuple(made)
 
 
+def unread_outputs(checked: CheckedGraph, operators: Sequence[Work]) -> dict[int, frozenset[str]]:
+    """By node, the outputs that may be absent, and that nothing reads."""
+    read = {bound.buffer for bound in checked.outputs} | {use.buffer for work in operators for use in work.reads.values()}
+    found = {}
+    for work in operators:
+        operator = checked.nodes[work.node]
+        assert operator is not None
+        names = [n for n, use in work.writes.items() if use.buffer not in read and operator.fields[n].field.optional]
+        if names and len(names) < len(work.writes):
+            found[work.node] = frozenset(names)
+    return found
+
+
 def lie_alike(a: Use, b: Use) -> bool:
     """Whether two tensors in one buffer have the same data type, sizes and layout."""
     s, t = a.tensor, b.tensor

@@ -1,21 +1,32 @@
-"""The pattern that a family finds in a statement, and the instruction set that it compiles for."""
+"""The entry of families that take one pattern: what it finds in a statement, and the instruction set to compile for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import TypeVar
 
 from anydml.kernels.code.targets import Target, wanted
-from anydml.kernels.kernel import Machine, Refused
+from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.problem import Problem
 from anydml.schema.statement import Statement
 
 T = TypeVar("T")
+OfMatch = Callable[[T, Target, Problem, Machine], Lowered | Refused]
 
 
-def matched(match: Callable[[Statement], T | str], problem: Problem, machine: Machine) -> tuple[T, Target] | Refused:
-    """The match of a statement and the target of the machine, or a refusal with the reason."""
-    found, target = match(problem.statement), wanted(machine.isa, machine.stage)
-    if isinstance(found, str):
-        return Refused(found)
-    return Refused(target) if isinstance(target, str) else (found, target)
+def lowers(match: Callable[[Statement], T | str]) -> Callable[[OfMatch[T]], Callable[[Problem, Machine], Lowered | Refused]]:
+    """A family whose function takes what a pattern finds. Other statements and targets are refused with the reason."""
+
+    def family(lower: OfMatch[T]) -> Callable[[Problem, Machine], Lowered | Refused]:
+        @wraps(lower)
+        def lowered(problem: Problem, machine: Machine) -> Lowered | Refused:
+            found = match(problem.statement)
+            if isinstance(found, str):
+                return Refused(found)
+            target = wanted(machine.isa, machine.stage)
+            return Refused(target) if isinstance(target, str) else lower(found, target, problem, machine)
+
+        return lowered
+
+    return family

@@ -19,6 +19,7 @@ from anydml.devices.memory import memory_bytes
 from anydml.functional.graph import built, computed
 from anydml.functional.tracing import Building, GraphTensor
 from anydml.gc_pause import paused
+from anydml.graphs.weights import FEWEST
 from anydml.onnx.bodies import Frames, own_body, read_by, read_later
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, NOT_YET, ModelError, NeedsValue, Refusal, Refused, RunsAlone, UseBody
 from anydml.onnx.evaluate import evaluate
@@ -30,6 +31,7 @@ from anydml.onnx.types import DTYPES, FOUR_BIT, output_types, type_of
 from anydml.onnx.values import Value, known
 from anydml.tensor import TensorDesc
 
+MULTIPLYING = {"MatMul", "Gemm", "Transpose", "FusedMatMul"}  # operators that a graph may join with dequantised weights
 MOST_DEEP = 24  # nested bodies at most
 TURNS = ("Loop", "Scan")  # these run by themselves, one turn after another
 MOST_ELEMENTS = 2**46  # elements of a tensor at most, counting those that strides of 0 repeat
@@ -51,6 +53,7 @@ class Walk:
         self._given: list[GraphTensor] = []
         self._later: set[str] = set()  # tensors of types that graphs do not support
         self._names: dict[int, str] = {}
+        self._readers: dict[int, dict[str, set[str]]] = {}  # by body and tensor: the operators of its nodes that read it
         for name, (sizes, dtype) in state.sizes.items():
             if math.prod(sizes) > MOST_ELEMENTS:
                 self.refusals.append(Refusal(name, "input", INVALID, f"sizes {sizes} are too many elements"))
@@ -195,8 +198,27 @@ class Walk:
         if missing := [name for name in node.outputs[len(results) :] if name]:
             raise Refused(f"its output {missing[0]!r} is not computed", NOT_YET)
 
+    def _kept_in_bits(self, node: Node, values: list[Value]) -> list[Value]:
+        """The inputs of a dequantisation of constant weights in blocks, as a part of the graph if they are only multiplied.
+
+        A graph keeps their few bits, and dequantises while it multiplies.
+        """
+        x, scale = values[0], values[1]
+        if not all(isinstance(v, np.ndarray) for v in values) or x.ndim != 2 or scale.ndim != 2 or x.size < FEWEST:
+            return values
+        body = self._frames[-1][0]
+        if id(body) not in self._readers:
+            found = self._readers[id(body)] = {}
+            for proto in body.nodes:
+                for name in proto.input:
+                    found.setdefault(body.scope.name(name), set()).add(proto.op_type)
+        readers = self._readers[id(body)].get(node.outputs[0], set())
+        return [self._building.constant(x), *values[1:]] if readers and readers <= MULTIPLYING else values
+
     def _taken(self, node: Node, values: list[Value]) -> bool:
         """Whether a mapping computes a node; if not, ONNX's own definition of the operator does."""
+        if node.operator == "DequantizeLinear" and len(values) > 1:
+            values = self._kept_in_bits(node, values)
         try:
             results = evaluate(node, values)
         except UseBody:

@@ -13,13 +13,17 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from anydml.errors import Error
+from anydml.exact.formats import float_limits
 from anydml.onnx.compare_models import reads
 from anydml.onnx.model import load
-from anydml.onnx.values import Array
+from anydml.onnx.values import Array, is_float
+from anydml.tensor import DataType
 
 SAMPLES = 4  # sets of errors that are drawn
 ROUNDINGS = 16  # the largest error of an element, in half units in the last place of its tensor's largest element
 FLIPPED = 1 / 64  # the share of 8-bit elements that are rounded to the other side
+
+COARSER = {"tf32": 2.0**-10, "bfloat16": 2.0**-8, "float16": 2.0**-11}  # by name, the least precise step's rounding unit
 
 COPYING = {
     "Abs", "Ceil", "Clip", "Compress", "Concat", "DepthToSpace", "Expand", "Flatten", "Floor", "Gather", "GatherElements",
@@ -30,8 +34,11 @@ COPYING = {
 QUANTISING = ("QuantizeLinear", "DynamicQuantizeLinear", "QGemm")
 
 
-def moved_by_rounding(proto: ModelProto, inputs: Mapping[str, Array]) -> dict[str, float]:
-    """The largest change of each output that errors of rounding made, by name; empty if that cannot be computed."""
+def moved_by_rounding(proto: ModelProto, inputs: Mapping[str, Array], precision: str | None = None) -> dict[str, float]:
+    """The largest change of each output that errors of rounding made, by name; empty if that cannot be computed.
+
+    precision: the type that rounds, see `COARSER`, if it is not that of the tensors.
+    """
     try:
         exact = {**inputs, **load(proto).run(inputs, keep="all")}
         noisy, names = _noisy(proto, exact)
@@ -41,7 +48,12 @@ def moved_by_rounding(proto: ModelProto, inputs: Mapping[str, Array]) -> dict[st
         found = dict.fromkeys((x.name for x in proto.graph.output), 0.0)
         for seed in range(SAMPLES):
             random = np.random.default_rng(seed)
-            made = model.run({**inputs, **{f"{name} error": _error(exact[name], random) for name in names}})
+            made = model.run(
+                {
+                    **inputs,
+                    **{f"{name} error": _error(exact[name], random, COARSER.get(precision or "", 0.0)) for name in names},
+                }
+            )
             for name in found:
                 found[name] = max(found[name], _change(exact[name], made[name]))
     except Error:  # such as an index that an error makes too large
@@ -56,11 +68,11 @@ def _change(exact: Array, made: Array) -> float:
     return float(np.max(np.where(same, 0, np.nan_to_num(off, nan=math.inf)), initial=0.0))
 
 
-def _error(x: Array, random: np.random.Generator) -> Array:
+def _error(x: Array, random: np.random.Generator, unit: float) -> Array:
     """Errors of a tensor's elements: of floats, evenly distributed, but none of zeros; of bytes, a step for some of them."""
-    if x.dtype.kind == "f":
+    if is_float(x.dtype):
         largest = float(np.max(np.abs(np.where(np.isfinite(x), x, 0).astype(np.float64)), initial=0.0))
-        most = ROUNDINGS * largest * float(np.finfo(x.dtype).eps) / 2
+        most = ROUNDINGS * largest * max(unit, float_limits(DataType.of(x.dtype)).eps / 2)
         return np.where(x == 0, 0, random.uniform(-most, most, x.shape)).astype(x.dtype)
     return (random.choice([-1, 1], x.shape) * (random.random(x.shape) < FLIPPED)).astype(np.float32)
 
@@ -106,14 +118,14 @@ def _noisy(proto: ModelProto, exact: Mapping[str, Array]) -> tuple[ModelProto, l
 
 def _is_rounded(node: NodeProto, x: Array) -> bool:
     """Whether an output is rounded: a computed float, or a byte that a node quantises to."""
-    if x.dtype.kind == "f":
+    if is_float(x.dtype):
         return node.op_type not in COPYING
     return x.dtype in (np.int8, np.uint8) and (node.op_type in QUANTISING or node.op_type.startswith("QLinear"))
 
 
 def _added(name: str, x: Array) -> Iterator[NodeProto]:
     """Nodes that add the error of a tensor; that of bytes saturates."""
-    if x.dtype.kind == "f":
+    if is_float(x.dtype):
         yield helper.make_node("Add", [f"{name} exact", f"{name} error"], [name])
         return
     limits = np.iinfo(x.dtype)

@@ -11,16 +11,18 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 
 from anydml.errors import Error
+from anydml.exact.formats import float_limits
 from anydml.explain.bounded import Range, Unbounded
 from anydml.explain.causes import causes
 from anydml.explain.compare import ordered
 from anydml.explain.comparison import Cause
-from anydml.explain.rounding import Rounding
+from anydml.explain.rounding import Operation, Rounding
 from anydml.functional.graph import Graph
 from anydml.onnx.compare_results import Deviation
 from anydml.onnx.errors import ModelError
 from anydml.onnx.values import Array, is_float
 from anydml.schema.statement import stated
+from anydml.tensor import DataType
 
 ALLOWED = 8  # times the largest change of an output that an estimate saw; beyond this, an error is not one of rounding
 JUDGED = 1 << 16  # elements at most whose bounds are computed: those with the largest differences
@@ -31,7 +33,7 @@ WIDE = (
 
 def deviation(expected: Array, actual: Array) -> Deviation:
     """The distance of a tensor from the exact tensor."""
-    differs, step = _steps(expected, actual)
+    differs, step = steps(expected, actual)
     count = int(np.count_nonzero(differs))
     unit = " ULP" if _floats(expected) else ""
     if not count:
@@ -43,7 +45,7 @@ def deviation(expected: Array, actual: Array) -> Deviation:
             off = np.abs(actual.astype(np.float64) - expected)
         rank = np.where(np.isnan(off), np.where(differs, np.inf, 0.0), off)
         away = float(np.max(rank))
-        relative = away / max(_largest(expected), float(np.finfo(expected.dtype).tiny))
+        relative = away / max(_largest(expected), float_limits(DataType.of(expected.dtype)).tiny)
     worst = np.unravel_index(int(np.argmax(np.where(differs, rank, -1))), expected.shape)
     at = tuple(int(i) for i in worst)
     largest = float(np.max(np.where(differs, step, 0)))
@@ -59,14 +61,15 @@ def _unit(x: Array) -> float:
     """A unit in the last place of the largest element; 1 for integers."""
     if not _floats(x):
         return 1.0
-    return max(float(np.finfo(x.dtype).eps) * _largest(x), float(np.finfo(x.dtype).tiny))
+    ends = float_limits(DataType.of(x.dtype))
+    return max(ends.eps * _largest(x), ends.tiny)
 
 
 def _floats(x: Array) -> bool:
     return is_float(x.dtype)
 
 
-def _steps(expected: Array, actual: Array) -> tuple[Array, Array]:
+def steps(expected: Array, actual: Array) -> tuple[Array, Array]:
     """The elements that differ, and by how many steps."""
     a, b = np.ascontiguousarray(expected), np.ascontiguousarray(actual)
     if not _floats(a):
@@ -129,6 +132,7 @@ class Cut:
     """A few nodes as a model of their own, with the inputs that they had.
 
     estimate: gives the largest change of each output that errors of rounding made, by name. many: whether they are several.
+    precision: a name of `PRECISIONS`, see `Rounding`.
     """
 
     def __init__(
@@ -137,8 +141,9 @@ class Cut:
         inputs: Mapping[str, Array],
         estimate: Callable[[], dict[str, float]] = _no_estimate,
         many: bool = False,
+        precision: str | None = None,
     ) -> None:
-        self.model, self._estimate, self._many = model, estimate, many
+        self.model, self._estimate, self._many, self._precision = model, estimate, many, precision
         self._moved: dict[str, float] | None = None
         self.inputs = {name: x.view(np.uint8) if x.dtype == np.bool_ else x for name, x in inputs.items()}
         self.exact = self.model.run(inputs)
@@ -175,7 +180,7 @@ class Cut:
         floats = _floats(expected)
         with np.errstate(invalid="ignore", over="ignore"):
             away = np.nan_to_num(np.abs(expected.astype(np.float64) - actual.astype(np.float64)), nan=math.inf)
-        away = np.where(_steps(expected, actual)[0], away, 0)
+        away = np.where(steps(expected, actual)[0], away, 0)
         unit = _unit(expected)
         large = many and found.elements == 0 and float(np.max(away, initial=0)) > (WIDE * unit if floats else 1)
         unknown = found.elements is None or (many and not floats and found.elements == np.count_nonzero(away))
@@ -189,6 +194,13 @@ class Cut:
         outside = away[away > allowed]
         return Beyond(outside.size, float(np.max(outside, initial=0)) / unit, (), True)
 
+    def operation(self, name: str) -> tuple[Operation, str]:
+        """The operator that writes an output, and the output's name there; Unbounded if it is not known."""
+        rounding = self._rounding()
+        if rounding is None:
+            raise Unbounded("nodes that are no graph")
+        return rounding.operation(name)
+
     def cause(self, name: str, actual: Array) -> Cause | None:
         """The known deviation that explains most of the differing elements of an output."""
         rounding = self._rounding()
@@ -198,14 +210,15 @@ class Cut:
         """The nodes as one graph on their inputs; None if values determine sizes, or nothing is left to compute."""
         try:
             graph = self.model.graph()
-            return Rounding(graph.desc, {name: x.reshape(graph.inputs[name].sizes) for name, x in self.inputs.items()})
+            inputs = {name: x.reshape(graph.inputs[name].sizes) for name, x in self.inputs.items()}
+            return Rounding(graph.desc, inputs, precision=self._precision)
         except (ModelError, Error):
             return None
 
 
 def _beyond(rounding: Rounding | None, name: str, expected: Array, actual: Array) -> Beyond:
     """The elements that rounding does not explain. Infinite elements must be exact."""
-    differs, step = _steps(expected, actual)
+    differs, step = steps(expected, actual)
     at = np.flatnonzero(differs)
     flat, got = expected.reshape(-1), actual.reshape(-1)
     unit = _unit(expected)

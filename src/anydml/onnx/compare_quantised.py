@@ -17,7 +17,12 @@ from anydml.onnx.compare_judge import Cut, Judgement
 from anydml.onnx.model import load
 from anydml.onnx.values import Array
 
-INTEGER = {"Conv": ("QLinearConv", 0), "MatMul": ("QLinearMatMul", 1)}  # with the weight's dimension along which scales differ
+INTEGER = {  # with the dimension of the second factor along which scales may differ
+    "Conv": ("QLinearConv", 0), "MatMul": ("QLinearMatMul", 1), "Gemm": ("QGemm", 1), "Add": ("QLinearAdd", None),
+    "AveragePool": ("QLinearAveragePool", None), "GlobalAveragePool": ("QLinearGlobalAveragePool", None),
+}  # fmt: skip
+MICROSOFT = "com.microsoft"
+BYTE = np.dtype(np.uint8)
 
 
 class _Encoded(NamedTuple):
@@ -48,9 +53,9 @@ def cause(
     found = _cut(proto, nodes, values, constants, actual)
     if found is None:
         return None
-    named, output, cut = found
-    got = actual[output]
-    if np.array_equal(cut.exact[output], got):
+    named, got, cut = found
+    ((output, exact),) = cut.exact.items()
+    if np.array_equal(exact, got):
         return Cause("integer_product", f"{named} of the integers, rounded once", got.size, got.size, 0, 0)
     found_cause = cut.cause(output, got)
     return None if found_cause is None else replace(found_cause, sentence=f"{named} with {found_cause.sentence}")
@@ -68,8 +73,8 @@ def judged(
     found = _cut(proto, nodes, values, constants, actual)
     if found is None:
         return own
-    named, output, cut = found
-    in_integers = cut.judged({output: actual[output]}, "none")
+    named, got, cut = found
+    in_integers = cut.judged(dict.fromkeys(cut.exact, got), "none")
     if in_integers.beyond != 0:
         return own
     forms = tuple(f"{named} with {form}" for form in in_integers.forms) or (named,)
@@ -82,29 +87,42 @@ def _cut(
     values: Mapping[str, Array],
     constants: Mapping[str, Array],
     actual: Mapping[str, Array],
-) -> tuple[str, str, Cut] | None:
-    """The integer node that computes the same as some nodes, as a noun, its output and the node by itself."""
+) -> tuple[str, Array, Cut] | None:
+    """The integer node that computes the same as some nodes, as a noun, its actual output and the node by itself."""
     found = _Found(proto, values, constants)
     node = found.node(nodes)
     if node is None:
         return None
     output = node.output[0]
     try:
-        made, given = models.cut(proto, [node], {**values, **found.zeros}, {**constants, **found.zeros}.keys(), [output])
+        made, given = models.cut(
+            _with_microsoft(proto), [node], {**found.values, **found.made}, {*constants, *found.made}, [output]
+        )
         cut = Cut(load(made), given)
     except Error:
         return None
     exact, got = cut.exact[output], actual[output]
-    return (f"a {node.op_type}", output, cut) if (exact.shape, exact.dtype) == (got.shape, got.dtype) else None
+    if (exact.shape[: got.ndim], exact.dtype, exact.size) != (got.shape, got.dtype, got.size):
+        return None
+    title = INTEGER[next(n.op_type for n in nodes if n.op_type in INTEGER)][0]
+    return f"a {title}", got.reshape(exact.shape), cut
+
+
+def _with_microsoft(proto: ModelProto) -> ModelProto:
+    """A model without nodes that imports what the model does, and onnxruntime's operators."""
+    made = ModelProto(ir_version=proto.ir_version, opset_import=proto.opset_import, functions=proto.functions)
+    if all(x.domain != MICROSOFT for x in made.opset_import):
+        made.opset_import.append(helper.make_opsetid(MICROSOFT, 1))
+    return made
 
 
 class _Found:
-    """A model's nodes by the tensors that they write. zeros: new zero points, by name, for tensors that have none."""
+    """A model's nodes by the tensors that they write. made: new constants by name, such as zero points."""
 
     def __init__(self, proto: ModelProto, values: Mapping[str, Array], constants: Mapping[str, Array]) -> None:
         self.writers = {name: node for node in proto.graph.node for name in node.output}
-        self.values, self.constants = values, constants
-        self.zeros: dict[str, Array] = {}
+        self.values, self.constants = dict(values), constants
+        self.made: dict[str, Array] = {}
 
     def node(self, nodes: Sequence[NodeProto]) -> NodeProto | None:
         """The integer node that computes the same as some nodes, without the roundings between them; None if there is none."""
@@ -120,25 +138,62 @@ class _Found:
         if not chain or None in factors:
             return None
         name, axis = INTEGER[product.op_type]
-        x, w = (f for f in factors if f is not None)
+        x, *others = (f for f in factors if f is not None)
         y = _Encoded.of(quantising, quantising.output[0])
-        if not (self._whole(x) and self._whole(y) and (self._whole(w) or w.axis == axis)):
+        if not (self._whole(x) and self._whole(y)):
             return None
-        zero_points = [self._zero_point(e, dtype) for e, dtype in ((x, None), (w, None), (y, np.dtype(np.uint8)))]
+        zero_points = [self._zero_point(e, dtype) for e, dtype in ((x, None), *((w, None) for w in others), (y, BYTE))]
+        if "Relu" in operators and not self._lowest(zero_points[-1]):
+            return None
+        if axis is None:
+            if not all(map(self._whole, others)):
+                return None
+            terms = [(e.tensor, e.scale, zero) for e, zero in zip((x, *others), zero_points, strict=False)]
+            return self._node(product, name, [*sum(terms, ()), y.scale, zero_points[-1]], y.tensor, MICROSOFT)
+        (w,) = others
+        if product.op_type == "Gemm":
+            return self._gemm(product, x, w, y, zero_points)
+        if not (self._whole(w) or w.axis == axis):
+            return None
         bias: list[str] = []
         if len(product.input) > 2:
             term = self._encoded(product.input[2])
             if term is None or not self._fits(term, x, w):
                 return None
             bias = [term.tensor]
-        if "Relu" in operators and not self._lowest(zero_points[2]):
-            return None
         reads = [x.tensor, x.scale, zero_points[0], w.tensor, w.scale, zero_points[1], y.scale, zero_points[2], *bias]
-        if not all(n in self.values or n in self.zeros for n in reads):
+        return self._node(product, name, reads, y.tensor)
+
+    def _node(self, like: NodeProto, operator: str, reads: list[str], output: str, domain: str = "") -> NodeProto | None:
+        """A node with the attributes of another one; None if an input is not known."""
+        if not all(n in self.values or n in self.made for n in reads):
             return None
-        made = helper.make_node(name, reads, [y.tensor], product.name)
-        made.attribute.extend(product.attribute)
+        made = helper.make_node(operator, reads, [output], like.name, domain=domain)
+        made.attribute.extend(like.attribute)
         return made
+
+    def _gemm(self, node: NodeProto, x: _Encoded, w: _Encoded, y: _Encoded, zero_points: list[str]) -> NodeProto | None:
+        """A Gemm of a plain A as a convolution at one place, whose bias is added to the accumulators."""
+        given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        turned = bool(given.get("transB", 0))
+        if given.get("transA", 0) or given.get("alpha", 1.0) != 1 or not (self._whole(w) or w.axis == (0 if turned else 1)):
+            return None
+        a, b = self.values[x.tensor], self.values[w.tensor]
+        names = [f"{e.tensor} as {what}" for e, what in ((x, "an image"), (w, "filters"))]
+        filters = np.ascontiguousarray(b if turned else b.T)[..., None, None]
+        self.values[names[0]] = a[..., None, None]
+        self.made[names[1]] = filters
+        reads = [names[0], x.scale, zero_points[0], names[1], w.scale, zero_points[1], y.scale, zero_points[2]]
+        if len(node.input) > 2 and given.get("beta", 1.0) != 0:
+            term = self._encoded(node.input[2])
+            if term is None or given.get("beta", 1.0) != 1 or not self._fits(term, x, w):
+                return None
+            name = f"{term.tensor} of all columns"
+            self.made[name] = np.ascontiguousarray(np.broadcast_to(self.values[term.tensor].reshape(-1), (len(filters),)))
+            reads.append(name)
+        if not all(n in self.values or n in self.made for n in reads):
+            return None
+        return helper.make_node("QLinearConv", reads, [y.tensor], node.name)
 
     def _encoded(self, name: str) -> _Encoded | None:
         node = self.writers.get(name)
@@ -156,7 +211,7 @@ class _Found:
             return e.zero_point
         scale = self.values[e.scale]
         name = f"{e.tensor} zero point"
-        self.zeros[name] = np.zeros(scale.shape, dtype or self.values[e.tensor].dtype)
+        self.made[name] = np.zeros(scale.shape, dtype or self.values[e.tensor].dtype)
         return name
 
     def _fits(self, term: _Encoded, x: _Encoded, w: _Encoded) -> bool:
@@ -168,5 +223,5 @@ class _Found:
 
     def _lowest(self, zero_point: str) -> bool:
         """Whether a zero point is the least integer of its type, so that negative numbers saturate to it."""
-        found = {**self.values, **self.zeros}.get(zero_point)
+        found = {**self.values, **self.made}.get(zero_point)
         return found is not None and bool(np.all(found == np.iinfo(found.dtype).min))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from anydml.onnx.compare_details import NodeDetails
 
 MOST_UNITS = 1 << 16  # units in the last place that tell how large an error is
 MOST_REASONS = 8  # reasons for which nodes are not judged that a summary names
@@ -124,11 +127,13 @@ class NodeComparison:
 class ModelComparison:
     """The comparison of a model's tensors, node by node, with another runtime's. `str()` is a summary, `to_dict()` is for JSON.
 
-    nodes: in the model's order. notes: sentences about the whole model, such as fusions that give other numbers.
+    nodes: in the model's order. notes: sentences about the whole model, such as fusions that give other numbers. details: what
+    a page shows of the rows that differ, by the names of their nodes, if it was asked for; it is no part of `to_dict`.
     """
 
     nodes: tuple[NodeComparison, ...]
     notes: tuple[str, ...] = ()
+    details: Mapping[tuple[str, ...], NodeDetails] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def equal(self) -> bool:

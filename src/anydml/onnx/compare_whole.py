@@ -11,6 +11,7 @@ import numpy as np
 from anydml.errors import BindingError, Error, Fault
 from anydml.explain.comparison import Cause
 from anydml.onnx.compare_carried import carried, with_error
+from anydml.onnx.compare_details import Details
 from anydml.onnx.compare_judge import Cut, Explain, Judgement, deviation, worst
 from anydml.onnx.compare_results import BEYOND, EQUAL, ROUNDING, UNBOUNDED, UNJUDGED, NodeComparison
 from anydml.onnx.values import Array
@@ -76,6 +77,7 @@ class Whole:
         self.format, self.nodes, self.outputs = format, nodes, outputs
         self.constants, self.inputs, self.exact, self.progress = constants, inputs, exact, progress
         self.asked = [name for node in nodes for name in node.writes]
+        self.details: Details | None = None  # what keeps details for a page
 
     def recorded(self, actual: Mapping[str, Any]) -> tuple[dict[str, Array], list[str]]:
         """The recorded tensors, with notes about those that the model does not compute."""
@@ -182,11 +184,14 @@ class Whole:
         if not outputs:
             return NodeComparison(**fields, own=None, verdict=UNJUDGED, reason="none of its outputs is known")
         try:
-            found = self.format.cut(nodes, values, outputs).judged(known, explain)
+            cut = self.format.cut(nodes, values, outputs)
+            found = cut.judged(known, explain)
         except Error as error:
             return NodeComparison(**fields, own=None, verdict=UNJUDGED, reason=str(error))
         if not found.own.differing:
             return NodeComparison(**fields, own=found.own, verdict=EQUAL)
+        if self.details is not None:
+            self.details.note(nodes, cut, values, outputs, known)
         cause = found.cause
         sought = explain == "all" or (explain == "beyond" and found.beyond != 0)
         if cause is None and sought:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,21 @@ from onnx import ModelProto, NodeProto
 
 from anydml.errors import Error
 from anydml.explain.comparison import Cause
+from anydml.explain.precision import check_precision
 from anydml.onnx import compare_matrices, compare_quantised
 from anydml.onnx import compare_models as models
 from anydml.onnx.compare_decisions import decided
+from anydml.onnx.compare_details import Details, program
 from anydml.onnx.compare_estimate import moved_by_rounding
 from anydml.onnx.compare_files import named_as
 from anydml.onnx.compare_judge import Cut, Judgement
 from anydml.onnx.compare_results import ModelComparison
 from anydml.onnx.compare_runtimes import Run
-from anydml.onnx.compare_whole import Part, Progress, Whole, silent
+from anydml.onnx.compare_whole import Part, Progress, Whole
 from anydml.onnx.errors import ModelError
 from anydml.onnx.model import Model, load
 from anydml.onnx.values import Array, by_name
+from anydml.progress import report, showing
 
 ACCURACY_LEVELS = {  # of MatMulNBits -> the deviations that it allows
     2: ("float16_inputs", "float16_arithmetic"),
@@ -37,25 +41,32 @@ ACCURACY_LEVELS = {  # of MatMulNBits -> the deviations that it allows
 }
 
 
+@showing
 def compare(
     model: str | os.PathLike[str] | ModelProto,
     inputs: Mapping[str, Any],
     run: Run | None = None,
     *,
     actual: Mapping[str, Any] | None = None,
+    precision: str | None = None,
     seconds: float = 60,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
+    details: bool = False,
 ) -> ModelComparison:
     """Compare a model's tensors, as another runtime computes them, with the exact ones, node by node.
 
     inputs: arrays by name. run: a function of a ModelProto and inputs that returns the outputs by name, or as a list in the
     model's order. It is called for the model itself, and for the model with more tensors as outputs. actual: recorded tensors
-    by name, instead of `run`. seconds: the time to find out which of the runtime's fusions give other numbers. progress: is
-    called with a task, how much of it is done, and the total. ModelError for a model that cannot be read; BindingError for
-    inputs or tensors that do not fit.
+    by name, instead of `run`. precision: the type that the runtime is said to compute floats in, if it is not the tensors' own:
+    "float32"; "tf32", for products of factors with 11 bits; "bfloat16" or "float16", for factors of products or for every step.
+    What it explains counts as rounding, and is named. seconds: the time to find out which of the runtime's fusions give other
+    numbers. progress: is called with a task, how much of it is done, and the total; by default a bar is shown in a terminal and
+    in notebooks, and with False none. details: whether to keep what a page shows of the nodes that differ. ModelError for a
+    model that cannot be read; BindingError for inputs or tensors that do not fit; ValueError for another precision.
     """
     if (run is None) == (actual is None):
         raise TypeError("compare takes either run=, a function, or actual=, tensors by name")
+    check_precision(precision)
     read = load(model)
     proto = models.named(read.proto)
     given = {name: np.array(x, order="C", copy=None) for name, x in by_name(inputs).items()}
@@ -65,9 +76,27 @@ def compare(
     if judged is not proto:
         notes += more
         exact = {} if more else {**exact, **_exact(load(judged), given)[0]}
-    whole = _Whole(proto, judged, read, given, exact, progress or silent)
+    whole = _Whole(proto, judged, read, given, exact, progress if callable(progress) else report, precision)
+    whole.details = kept = Details(partial(_repro, proto, whole.constants)) if details else None
     known, more = whole.observed(run, seconds) if run is not None else whole.named(recorded)
-    return ModelComparison(whole.judged(known), (*notes, *more))
+    return ModelComparison(whole.judged(known), (*notes, *more), kept.found if kept else {})
+
+
+def _repro(
+    proto: ModelProto,
+    constants: Mapping[str, Array],
+    nodes: Sequence[Part],
+    values: Mapping[str, Array],
+    outputs: Sequence[str],
+    known: Mapping[str, Array],
+) -> tuple[str, str]:
+    """The nodes alone, as a program and as ONNX's text without the elements of constants."""
+    made, given = models.cut(proto, [node.source for node in nodes], values, constants, outputs)
+    text = program(", ".join(node.name for node in nodes), made.SerializeToString(), given, {n: known[n] for n in outputs})
+    for t in made.graph.initializer:
+        made.graph.input.append(onnx.helper.make_tensor_value_info(t.name, t.data_type, t.dims))
+    del made.graph.initializer[:]
+    return text, onnx.printer.to_text(made)
 
 
 def _exact(model: Model, inputs: Mapping[str, Any]) -> tuple[dict[str, Array], list[str]]:
@@ -81,12 +110,13 @@ def _exact(model: Model, inputs: Mapping[str, Any]) -> tuple[dict[str, Array], l
 class _Format:
     """The nodes of an ONNX model. constants: its initializers, and what is computed from them alone."""
 
-    def __init__(self, proto: ModelProto, constants: Mapping[str, Array]) -> None:
-        self.proto, self.constants = proto, constants
+    def __init__(self, proto: ModelProto, constants: Mapping[str, Array], precision: str | None) -> None:
+        self.proto, self.constants, self.precision = proto, constants, precision
 
     def cut(self, nodes: Sequence[Part], values: Mapping[str, Array], outputs: Sequence[str]) -> Cut:
         proto, given = models.cut(self.proto, [node.source for node in nodes], values, self.constants, outputs)
-        return Cut(load(proto), given, lambda: moved_by_rounding(proto, given), len(proto.graph.node) > 1)
+        many = len(proto.graph.node) > 1
+        return Cut(load(proto), given, lambda: moved_by_rounding(proto, given, self.precision), many, self.precision)
 
     def cause(
         self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array], beyond: bool
@@ -126,11 +156,12 @@ class _Whole(Whole):
         inputs: Mapping[str, Array],
         exact: Mapping[str, Array],
         progress: Progress,
+        precision: str | None,
     ) -> None:
         self.original, self.proto = original, proto
         constants = {t.name: onnx.numpy_helper.to_array(t) for t in proto.graph.initializer if t.name not in inputs}
         nodes = [_part(node) for node in proto.graph.node if not _constant(proto, node, constants, exact)]
-        super().__init__(_Format(proto, constants), nodes, list(model.outputs), constants, inputs, exact, progress)
+        super().__init__(_Format(proto, constants, precision), nodes, list(model.outputs), constants, inputs, exact, progress)
 
     def named(self, actual: Mapping[str, Any]) -> tuple[dict[str, Array], list[str]]:
         """The recorded tensors, whose files may have other characters in their names."""

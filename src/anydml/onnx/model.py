@@ -18,6 +18,7 @@ from anydml.feature_level import FeatureLevel
 from anydml.functional.batches import Output, alone, axis_of, mapped
 from anydml.functional.graph import Graph
 from anydml.graphs.check import check_graph
+from anydml.onnx.binding import BoundModel
 from anydml.onnx.build import TURNS, Walk, refused_later
 from anydml.onnx.calls import Known, computed
 from anydml.onnx.errors import INVALID, NOT_YET, ModelError, Refusal, Refused
@@ -118,10 +119,38 @@ class Model:
             env = self._given(given)
             found, types, segment = self._run(env, on, keep == "all")
             made = {name: _of_type(x, types.get(name)) for name, x in found.items()}
-        as_given = all(env[name] is given[name] for name in self.inputs) and len(given) == len(self.inputs)
-        if keep == "outputs" and as_given and all(y.dtype != np.bool_ for y in made.values()):
-            self._calls.keep(given, device, segment, on)
+        if keep == "outputs" and len(given) == len(self.inputs) and all(_as_is(given[n], env[n]) for n in self.inputs):
+            truths = frozenset(name for name, y in made.items() if y.dtype == np.bool_)
+            self._calls.keep(given, device, segment, on, truths)
         return made
+
+    def bind(
+        self, arrays: Mapping[str, Any] | None = None, /, *, device: Device | str | None = None, **named: Any
+    ) -> BoundModel:
+        """The model bound to arrays of its inputs, and of outputs if given; others are allocated.
+
+        Arrays are bound as they are, without copies. An output that is an input with some rows replaced, as a cache of keys in
+        GroupQueryAttention or TensorScatter, may be the input's array: then only these rows are written. BindingError for
+        arrays that do not fit, and for other outputs that share memory with an input; ModelError if nodes are refused, or if
+        values determine sizes, so that one graph is not enough.
+        """
+        given = {**by_name(arrays), **named} if arrays is not None else named
+        on = device_of(device, FeatureLevel.EXTENDED)
+        faults, sizes = [], {}
+        for name, x in given.items():
+            if not isinstance(x, np.ndarray):
+                faults.append(Fault(name, f"is bound as an array of NumPy, not as {type(x).__name__}"))
+            elif (signature := self.inputs.get(name)) is not None:
+                try:
+                    sizes[name] = given_array(signature, x).shape
+                except (TypeError, ValueError) as error:
+                    faults.append(Fault(name, str(error)))
+        if faults:
+            raise BindingError(faults)
+        with usual(on):
+            graph = self.graph(**sizes)
+            found = self._sizes(sizes)
+            return BoundModel(graph, given, self._segment(("graph", found), found, False).shapes, on)
 
     def map_blocks(self, x: Any, batch_axis: int = 0) -> Any:
         """The outputs for the samples of a Dask array, as Dask arrays: one, or a dict of them by name if there are several.
@@ -322,6 +351,11 @@ def _computed(segment: Segment, env: Mapping[str, Array], device: Device) -> dic
     for name, length in segment.sequences.items():
         found[name] = tuple(found[m] if (m := member(name, i)) in found else env[m] for i in range(length))
     return found
+
+
+def _as_is(given: Any, taken: Array) -> bool:
+    """Whether an input is taken without a conversion but that of truth values to bytes."""
+    return given is taken or (type(given) is np.ndarray and given.dtype == np.bool_)
 
 
 def _kind(x: Any) -> Any:

@@ -13,6 +13,7 @@ from anydml.onnx.values import Array
 
 if TYPE_CHECKING:  # models of other formats have segments, too
     from anydml.onnx.bodies import Frames
+    from anydml.onnx.calls import Idle
     from anydml.onnx.nodes import Node
 
 
@@ -57,7 +58,7 @@ class Segment:
     wanted: tuple[str, ...] = ()
     alone: Node | None = None
     sequences: Mapping[str, int] = field(default_factory=dict)
-    spare: dict[Any, list[Any] | None] = field(default_factory=dict, compare=False, repr=False)
+    spare: dict[Any, Idle | None] = field(default_factory=dict, compare=False, repr=False)
     """By device, calls of the graph that are bound to their own arrays and idle; None if such calls are not kept."""
 
     @property

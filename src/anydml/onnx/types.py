@@ -31,7 +31,14 @@ DTYPES: dict[int, np.dtype[Any]] = {
     TensorProto.INT4: np.dtype(ml_dtypes.int4),
     TensorProto.UINT4: np.dtype(ml_dtypes.uint4),
     TensorProto.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
+    TensorProto.FLOAT8E4M3FN: np.dtype(ml_dtypes.float8_e4m3fn),
+    TensorProto.FLOAT8E5M2: np.dtype(ml_dtypes.float8_e5m2),
+    TensorProto.FLOAT8E4M3FNUZ: np.dtype(ml_dtypes.float8_e4m3fnuz),
+    TensorProto.FLOAT8E5M2FNUZ: np.dtype(ml_dtypes.float8_e5m2fnuz),
 }
+EIGHT_BIT_FLOATS = frozenset(
+    {TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2FNUZ}
+)
 FOUR_BIT = frozenset({TensorProto.INT4, TensorProto.UINT4})
 _BY_DTYPE = {dtype: kind for kind, dtype in DTYPES.items() if kind != BOOL} | {np.dtype(np.bool_): BOOL}
 

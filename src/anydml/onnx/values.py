@@ -13,6 +13,7 @@ from anydml.functional import functions as dml
 from anydml.functional.functions import slice1
 from anydml.functional.tracing import GraphTensor
 from anydml.onnx.errors import INVALID, NeedsValue, Refused
+from anydml.tensor import EXTENSIONS
 
 Array = NDArray[Any]
 MOST = 2**31  # elements at most of a constant that an operator makes
@@ -20,8 +21,8 @@ Value = Any  # an array or a GraphTensor: the eager functions take both and are 
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype has floating-point numbers; ml_dtypes' bfloat16 is of no kind of NumPy's."""
-    return dtype.kind == "f" or dtype.name == "bfloat16"
+    """Whether a dtype has floating-point numbers; most types of ml_dtypes are of no kind of NumPy's."""
+    return dtype.kind == "f" or dtype.name in EXTENSIONS
 
 
 def symbolic(x: Value) -> bool:

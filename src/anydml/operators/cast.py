@@ -18,11 +18,15 @@ class Cast(Desc):
 
     A float becomes an integer by truncation toward zero, and saturates; NaN becomes 0. An integer becomes one of another type
     modulo 2^bits. Numbers become floats by rounding half to even. If both types are the same, bits are copied unchanged.
+
+    At `FeatureLevel.EXTENDED`, both may be BFLOAT16 or 8-bit floats. A number beyond the largest becomes infinite, or NaN in a
+    type without infinities; ELEMENT_WISE_CLIP before the cast makes it saturate.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements to convert.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The same elements in the output's data type.")
 
+    eight_bit_floats = BOTH
     rows = (
         support("1_0", BOTH, (4, 4), EIGHT),
         support("3_0", BOTH, (4, 4), TEN),

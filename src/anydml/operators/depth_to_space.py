@@ -92,6 +92,7 @@ class DepthToSpace1(Desc):
         "Order", field.DEPTH_SPACE_ORDER, "The order of the channels of a block.", default=DEPTH_FIRST
     )
 
+    eight_bit_floats = BOTH
     rows = levels()
     same = same("DataType", BOTH)
     blocks = block_rules()
@@ -137,6 +138,7 @@ class DepthToSpace(Desc):
     )
     block_size: int = field.attribute("BlockSize", field.UINT, "Height and width of a block.")
 
+    eight_bit_floats = BOTH
     rows = levels(support("1_0", BOTH, (4, 4), FLOATS))
     same = same("DataType", BOTH)
     blocks = block_rules()

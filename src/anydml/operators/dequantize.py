@@ -33,6 +33,8 @@ class Dequantize(Desc):
     zero point is 0 for a signed type, and the middle of an unsigned one: 128 for UINT8, 8 for UINT4. (In ONNX it is 0; give
     a tensor for that.)
 
+    At `FeatureLevel.EXTENDED`, the input may have 8-bit floats.
+
     Elements of 4 bits are bound as bytes, two in each, the first in the low half. The eager function takes arrays of
     ml_dtypes' int4 and uint4.
     """
@@ -53,6 +55,7 @@ class Dequantize(Desc):
 
     eager = TYPE_BY_COUNT
 
+    eight_bit_floats = "InputTensor QuantizationTensors"
     rows = (
         support("6_3", "InputTensor", (1, 8), INTEGERS),
         support("6_3", "QuantizationTensors", (1, 8), (*FLOATS, *INTEGERS)),
@@ -67,6 +70,8 @@ class Dequantize(Desc):
     def statement(d, x: Tensor, tensors: list[Tensor]) -> Nest:
         i = each(x.sizes)
         scale, zero_point = block_parameters(i, x.sizes, tensors, x.data_type)
+        if x.data_type.is_float and len(tensors) == 1:
+            return nest(i, x[i] * scale)
         return nest(i, (x[i] - zero_point) * scale)
 
     examples = (

@@ -40,6 +40,7 @@ class DiagonalMatrix1(Desc):
     diagonal_fill_begin: int = field.attribute("DiagonalFillBegin", field.INT, "The first diagonal that is filled.")
     diagonal_fill_end: int = field.attribute("DiagonalFillEnd", field.INT, "The diagonal behind the last one that is filled.")
 
+    eight_bit_floats = BOTH
     rows = (support("5_1", BOTH, (2, 4), ELEVEN),)
     same = same("DataType DimensionCount Sizes", BOTH)
     typed = scalar_type("ValueDataType")
@@ -94,6 +95,7 @@ class DiagonalMatrix(Desc):
     offset: int = field.attribute("Offset", field.INT, "The diagonal: above the main one if positive.", default=0)
     value: float = field.attribute("Value", field.FLOAT, "The number.", default=1.0)
 
+    eight_bit_floats = "OutputTensor"
     rows = (
         support("2_0", "OutputTensor", (4, 4), FLOATS),
         support("2_1", "OutputTensor", (4, 4), EIGHT),

@@ -26,6 +26,7 @@ class ElementWiseIdentity(Desc):
         "ScaleBias", field.SCALE_BIAS, "A factor and a term, applied exactly to every x; if absent, x is used.", default=None
     )
 
+    eight_bit_floats = BOTH
     rows = (
         support("1_0", BOTH, (4, 5), FLOATS),
         support("2_1", BOTH, (4, 5), EIGHT),

@@ -25,6 +25,7 @@ class ElementWiseIf(Desc):
     b_tensor: TensorDesc = field.input("BTensor", "The elements to take where the condition is false.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The elements taken.")
 
+    eight_bit_floats = ALL
     rows = (
         support("2_0", "ConditionTensor", (4, 4), (UINT8,)),
         support("2_0", ALL, (4, 4), FLOATS),

@@ -16,6 +16,7 @@ class FillValueConstant(Desc):
     value_data_type: DataType = field.attribute("ValueDataType", field.DATA_TYPE, "The type of Value.")
     value: float = field.scalar("Value", "ValueDataType", "The number.")
 
+    eight_bit_floats = "OutputTensor"
     rows = (
         support("2_1", "OutputTensor", (4, 4), EIGHT),
         support("4_0", "OutputTensor", (1, 8), EIGHT),

@@ -44,6 +44,7 @@ class Gather(Desc):
         index_dimensions=("as many as the indices have", lambda d: d.indices_tensor.dimension_count),
     )
 
+    eight_bit_floats = BOTH
     rows = (
         support("1_0", BOTH, (4, 4), FLOATS),
         support("1_0", "IndicesTensor", (4, 4), (UINT32,)),

@@ -52,6 +52,7 @@ class GatherElements(Desc):
 
     eager = defaults(axis=("0", lambda d: 0))
 
+    eight_bit_floats = BOTH
     rows = levels(BOTH)
     same = (*same("DataType", BOTH), *same("DimensionCount", "InputTensor IndicesTensor OutputTensor"))
     output_sizes = sizes_are(

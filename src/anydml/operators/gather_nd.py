@@ -156,6 +156,7 @@ class GatherNd1(Desc):
 
     eager = EAGER
 
+    eight_bit_floats = "InputTensor OutputTensor"
     rows = (
         support("3_0", BOTH, (1, 8), EIGHT),
         support("3_0", "IndicesTensor", (1, 8), INDICES),
@@ -239,6 +240,7 @@ class GatherNd(Desc):
 
     eager = EAGER
 
+    eight_bit_floats = "InputTensor OutputTensor"
     rows = levels(BOTH)
     same = (*same("DataType", BOTH), *same("DimensionCount", ALL))
     tuples = tuple_rules("OutputTensor")

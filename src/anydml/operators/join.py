@@ -35,6 +35,7 @@ class Join(Desc):
     output_tensor: TensorDesc = field.output("OutputTensor", "The tensors together.")
     axis: int = field.attribute("Axis", field.UINT, "The dimension to join along.")
 
+    eight_bit_floats = BOTH
     rows = (
         support("1_0", BOTH, (4, 4), SIX),
         support("2_1", BOTH, (4, 4), EIGHT),

@@ -26,6 +26,7 @@ class MaxUnpooling(Desc):
     indices_tensor: TensorDesc = field.input("IndicesTensor", "The place of each in the output, from 0 on.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The tensor to write.")
 
+    eight_bit_floats = BOTH
     rows = (
         support("2_0", BOTH, (4, 4), FLOATS),
         support("2_0", "IndicesTensor", (4, 4), (UINT32,)),

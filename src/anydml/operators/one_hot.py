@@ -41,6 +41,7 @@ class OneHot(Desc):
 
     eager = defaults(axis=("the last", lambda d: d.indices_tensor.dimension_count - 1))
 
+    eight_bit_floats = VALUES
     rows = (
         support("2_0", VALUES, (4, 4), FLOATS),
         support("2_0", "IndicesTensor", (4, 4), (UINT32,)),

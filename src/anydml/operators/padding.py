@@ -107,6 +107,7 @@ class Padding1(Desc):
 
     eager = defaults(padding_value_data_type=("the input's", lambda d: d.input_tensor.data_type))
 
+    eight_bit_floats = BOTH
     rows = (support("5_0", BOTH, (1, 8), ELEVEN),)
     same = same("DataType DimensionCount", BOTH)
     counted = count_is_dimension_count()
@@ -190,6 +191,7 @@ class Padding(Desc):
         "EndPadding", field.UINT, "Elements after the input, in each dimension.", sized_by="DimensionCount"
     )
 
+    eight_bit_floats = BOTH
     rows = (
         support("1_0", BOTH, (4, 5), FLOATS),
         support("2_1", BOTH, (4, 5), EIGHT),

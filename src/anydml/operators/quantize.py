@@ -5,6 +5,7 @@ Source: ns-directml-dml_quantize_operator_desc.
 
 from __future__ import annotations
 
+from anydml.exact.formats import FORMATS, significand
 from anydml.operators.shared.vocabulary import *
 
 SCALE, SCALE_ZERO_POINT = QuantizationType.SCALE, QuantizationType.SCALE_ZERO_POINT
@@ -96,11 +97,25 @@ def quantization_rules(real: str, quantized: str) -> tuple[Constraint, ...]:
     )
 
 
+def least_and_largest(data_type: DataType) -> tuple[int, int]:
+    """The least and the largest number of an integer type or of 8-bit floats, whose largest numbers are integers, too."""
+    form = FORMATS.get(data_type)
+    if form is None:
+        return limits(data_type)
+    m, e = significand(form.largest, form)
+    return -(m << e), m << e
+
+
 def block_parameters(
     i: Sequence[Expr], sizes: Sequence[Any], tensors: Sequence[Tensor], quantized: DataType
 ) -> tuple[Expr, Operand]:
-    """The scale and the zero point of an element's block; the zero point of SCALE alone is in the middle of the type."""
+    """The scale and the zero point of an element's block; the zero point of SCALE alone is in the middle of an integer type.
+
+    8-bit floats that have no zero point get -0, which adds nothing to any number, -0 included.
+    """
     scale, *zero_points = (t[[a // (n // blocks) for a, n, blocks in zip(i, sizes, t.sizes, strict=True)]] for t in tensors)
+    if quantized.is_float:
+        return scale, zero_points[0] if zero_points else -0.0
     low, high = limits(quantized)
     return scale, zero_points[0] if zero_points else (low + high + 1) // 2
 
@@ -114,6 +129,9 @@ class Quantize(Desc):
     round takes ties to even. Min and Max are the limits of the output's type; a quotient that is NaN gives Min. An absent zero
     point is 0 for a signed type, and the middle of an unsigned one: 128 for UINT8, 8 for UINT4. (In ONNX it is 0; give a
     tensor for that.)
+
+    At `FeatureLevel.EXTENDED`, the output may have 8-bit floats. Then the sum of the quotient and the zero point is not rounded
+    to an integer, numbers beyond the largest become the largest, and NaN stays NaN: ONNX's saturation, which CAST lacks.
 
     Elements of 4 bits are bound as bytes, two in each, the first in the low half. The eager function takes and returns arrays
     of ml_dtypes' int4 and uint4.
@@ -135,6 +153,7 @@ class Quantize(Desc):
 
     eager = TYPE_BY_COUNT
 
+    eight_bit_floats = "QuantizationTensors OutputTensor"
     rows = (
         support("6_3", "InputTensor", (1, 8), FLOATS),
         support("6_3", "QuantizationTensors", (1, 8), (*FLOATS, *INTEGERS)),
@@ -149,9 +168,11 @@ class Quantize(Desc):
 
     def statement(d, x: Tensor, tensors: list[Tensor]) -> Nest:
         i = each(x.sizes)
-        low, high = limits(d.output_tensor.data_type)
+        low, high = least_and_largest(d.output_tensor.data_type)
         scale, zero_point = block_parameters(i, x.sizes, tensors, d.output_tensor.data_type)
         quotient = rounded(x[i] / scale, FLOAT32)
+        if d.output_tensor.data_type.is_float:
+            return nest(i, clamp(quotient + zero_point, low, high))
         return nest(i, select(is_nan(quotient), low, clamp(half_to_even(quotient) + zero_point, low, high)))
 
     examples = (

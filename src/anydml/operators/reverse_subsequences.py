@@ -34,6 +34,7 @@ class ReverseSubsequences(Desc):
     output_tensor: TensorDesc = field.output("OutputTensor", "The lines, reversed.")
     axis: int = field.attribute("Axis", field.UINT, "The axis along which the lines lie.")
 
+    eight_bit_floats = BOTH
     rows = (
         support("2_1", BOTH, (4, 4), EIGHT),
         support("2_1", "SequenceLengthsTensor", (4, 4), (UINT32,)),

@@ -39,6 +39,7 @@ class ScatterElements(Desc):
 
     eager = defaults(axis=("0", lambda d: 0))
 
+    eight_bit_floats = MOVED
     rows = (
         support("2_0", MOVED, (4, 4), FLOATS),
         support("2_0", "IndicesTensor", (4, 4), (UINT32,)),

@@ -33,6 +33,7 @@ class ScatterNd(Desc):
 
     eager = EAGER
 
+    eight_bit_floats = MOVED
     rows = levels(MOVED)
     same = (*same("DataType", MOVED), *same("DimensionCount", "InputTensor IndicesTensor UpdatesTensor OutputTensor"))
     output_sizes = sizes_are(

@@ -45,6 +45,7 @@ class Slice1(Desc):
         sized_by="DimensionCount",
     )
 
+    eight_bit_floats = BOTH
     rows = (
         support(FeatureLevel.FL_2_1, BOTH, (4, 5), EIGHT),
         support(FeatureLevel.FL_3_0, BOTH, (1, 8), EIGHT),
@@ -203,6 +204,7 @@ class Slice(Desc):
         "Strides", field.UINT, "Elements to advance in the input.", sized_by="DimensionCount"
     )
 
+    eight_bit_floats = BOTH
     rows = (
         support(FeatureLevel.FL_1_0, BOTH, (4, 5), SIX),
         support(FeatureLevel.FL_2_1, BOTH, (4, 5), EIGHT),

@@ -37,6 +37,7 @@ class SliceGrad(Desc):
         sized_by="DimensionCount",
     )  # fmt: skip
 
+    eight_bit_floats = BOTH
     rows = (
         support("3_0", BOTH, (4, 5), EIGHT),
         support("3_1", BOTH, (1, 8), EIGHT),

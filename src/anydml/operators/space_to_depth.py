@@ -59,6 +59,7 @@ class SpaceToDepth1(Desc):
         "Order", field.DEPTH_SPACE_ORDER, "The order of the channels of a block.", default=DEPTH_FIRST
     )
 
+    eight_bit_floats = "InputTensor OutputTensor"
     rows = levels()
     same = same("DataType", BOTH)
     blocks = block_rules()
@@ -105,6 +106,7 @@ class SpaceToDepth(Desc):
     output_tensor: TensorDesc = field.output("OutputTensor", "{BatchCount, ChannelCount * BlockSize^2, Height, Width}.")
     block_size: int = field.attribute("BlockSize", field.UINT, "Height and width of a block.")
 
+    eight_bit_floats = "InputTensor OutputTensor"
     rows = levels(support("1_0", BOTH, (4, 4), FLOATS))
     same = same("DataType", BOTH)
     blocks = block_rules()

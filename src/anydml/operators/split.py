@@ -34,6 +34,7 @@ class Split(Desc):
 
     eager = defaults(axis=("0", lambda d: 0))
 
+    eight_bit_floats = BOTH
     rows = (
         support("1_0", BOTH, (4, 4), SIX),
         support("2_1", BOTH, (4, 4), EIGHT),

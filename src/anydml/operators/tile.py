@@ -24,6 +24,7 @@ class Tile(Desc):
         "Repeats", field.UINT, "The number of times the input is repeated, for each dimension.", sized_by="RepeatsCount"
     )
 
+    eight_bit_floats = BOTH
     rows = (
         support("1_0", BOTH, (4, 4), FLOATS),
         support("2_1", BOTH, (4, 4), EIGHT),

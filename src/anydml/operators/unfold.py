@@ -143,6 +143,7 @@ class Unfold(Desc):
 
     eager = EAGER
 
+    eight_bit_floats = BOTH
     rows = (support("6_4", "InputTensor", (3, 8), ELEVEN), support("6_4", "OutputTensor", (3, 3), ELEVEN))
     same = same("DataType", BOTH)
     folding = fold_rules("InputTensor", "OutputTensor")

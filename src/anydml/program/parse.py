@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,12 +11,14 @@ from numpy.typing import NDArray
 
 from anydml import operators
 from anydml.devices.device import ExecutionFlags
+from anydml.exact.formats import FORMATS
+from anydml.functional.inputs import array_of_number
 from anydml.program import model
 from anydml.program.node import MISSING, UINT64, Node, show
 from anydml.program.text import Notes
-from anydml.schema.kinds import OperatorDesc
+from anydml.schema.kinds import OperatorDesc, rounded_to
 from anydml.schema.operator import Desc, example_desc
-from anydml.tensor import DataType, TensorDesc, TensorFlags
+from anydml.tensor import EXTENSIONS, DataType, TensorDesc, TensorFlags
 
 REFUSED_TYPES = {
     "hlsl": "HLSL shaders need Microsoft's shader compiler and a GPU",
@@ -29,6 +32,7 @@ _MIXED_TYPES = {name: t for name, t in _RESOURCE_TYPES.items() if t != DataType.
 _RANGES = {
     t: range(int(np.iinfo(t.dtype).min), int(np.iinfo(t.dtype).max) + 1) for t in _RESOURCE_TYPES.values() if "INT" in t.name
 }
+_EXTENSIONS = frozenset(EXTENSIONS.values())  # of which NumPy has the bits alone
 _TYPE, _NONE = "DML_TENSOR_DATA_TYPE_", model.Given(np.zeros(0, np.uint8))
 
 Parsed = tuple[dict[str, model.Resource], dict[str, model.Dispatchable], tuple[model.Command, ...]]
@@ -91,6 +95,8 @@ def _values(node: Node, of: DataType, typed: bool, resample: tuple[int, ...]) ->
     else:
         first, count = _element(node.take(given[0]), of), node.take("valueCount").integer(1, _COUNTS)
         delta = None if given == ["value"] else _element(node.take("valueDelta"), of)
+        if delta is not None and of in _EXTENSIONS:
+            node.fault(f"has no sequence of {of}")
         node.warn_of_rest()
         return model.Constant(first, count) if delta is None else model.Sequence(first, delta, count)
     return _NONE
@@ -105,9 +111,16 @@ def _element(node: Node, of: DataType) -> NDArray[Any]:
     if of in _RANGES:
         found[0] = node.integer(0, _RANGES[of])
     elif isinstance(value, str) and value.lower() in _FLOAT_WORDS:
-        found[0] = _FLOAT_WORDS[value.lower()]
+        number = _FLOAT_WORDS[value.lower()]
+        if of in _EXTENSIONS:
+            return array_of_number(number, of).reshape(1).view(dtype)
+        found[0] = number
     elif type(value) not in (int, float):
         node.fault(f'takes a number, "nan", "inf" or "-inf", not {show(value)}')
+    elif of in _EXTENSIONS:
+        if math.isfinite(rounded_to(value, FORMATS[of])):
+            return array_of_number(value, of).reshape(1).view(dtype)
+        node.fault(f"{show(value)} does not fit {of}")
     else:
         found = _rounded([value], dtype)
         if not np.isfinite(found[0]):

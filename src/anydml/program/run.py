@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from anydml.devices.compiled import BoundOperator
 from anydml.devices.profile import Profile, Spent
+from anydml.int4_tensors import array_dtype
 from anydml.program import files
 from anydml.program.check import Layout, Plan
 from anydml.program.files import Refused
 from anydml.program.model import Command, Constant, Dispatch, FromFile, Given, Print, Resource, Sequence, WriteFile
 from anydml.program.text import Notes
 from anydml.spelling import printable
+from anydml.tensor import EXTENSIONS
 
 ALIGNMENT = 64  # of a resource's first byte, at least
 CHUNK = 2**16  # elements that are computed or printed at a time
@@ -61,7 +63,9 @@ def execute(
             size = sum(t.element_bytes for t in plan.checked[command.dispatchable].tensors.values())
             rows.append(Spent(printable(command.dispatchable), compiled.kernel_name, spent[0] * 1e6, size))
         elif isinstance(command, Print) and out is not None:
-            out.writelines(_printed(command, _values(plan, command.resource, memory)))
+            values, of = _values(plan, command.resource, memory), plan.layouts[command.resource].data_type
+            numbers = values.view(array_dtype(of)).astype(np.float32) if of in EXTENSIONS.values() else values
+            out.writelines(_printed(command, values, numbers))
         elif isinstance(command, WriteFile):
             target = plan.targets[command.pointer]
             try:
@@ -148,11 +152,12 @@ def _all(layout: Layout, memory: NDArray[np.uint8]) -> NDArray[Any]:
     return memory[: memory.nbytes // dtype.itemsize * dtype.itemsize].view(dtype)
 
 
-def _printed(command: Print, values: NDArray[Any]) -> Iterator[str]:
+def _printed(command: Print, values: NDArray[Any], numbers: NDArray[Any]) -> Iterator[str]:
     yield f"Resource {command.resource!r}:" + ("\n" if command.verbose else " ")
     for begin in range(0, values.size, CHUNK):
         chunk = values[begin : begin + CHUNK]
-        texts = map(text, chunk if chunk.dtype.kind == "f" else chunk.tolist())
+        shown = numbers[begin : begin + CHUNK]
+        texts = map(text, shown if shown.dtype.kind == "f" else shown.tolist())
         if command.verbose:
             bits, digits = chunk.view(f"u{chunk.itemsize}").tolist(), 2 * chunk.itemsize
             yield from (f"[{begin + i}] {t} (0x{b:0{digits}x})\n" for i, (t, b) in enumerate(zip(texts, bits, strict=True)))

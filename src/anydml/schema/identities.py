@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from anydml.schema.expression import equal, erfc, expm1, log1p, negation, row_major
 from anydml.schema.node import Expr, lift, make
-from anydml.schema.traversal import walk
+from anydml.schema.traversal import rebuilt, walk
 
 Identity = Callable[[Expr], Expr | None]
 
@@ -77,7 +77,7 @@ def rewritten(e: Expr) -> Expr:
         nodes = list(walk(e))
         # if no identity applies to any node as it is, nothing changes
         changes = any(_identity_of(node) is not None for node in nodes)
-        e.rewritten = _applied(nodes) if changes else False
+        e.rewritten = rebuilt(e, _applied) if changes else False
     return e.rewritten if isinstance(e.rewritten, Expr) else e
 
 
@@ -88,11 +88,5 @@ def _identity_of(e: Expr) -> Expr | None:
     return None
 
 
-def _applied(nodes: list[Expr]) -> Expr:
-    made: dict[Expr, Expr] = {}
-    for node in nodes:
-        args = tuple([made[a] for a in node.args])
-        same = node if args == node.args else make(node.op, args, node.data)
-        found = _identity_of(same)
-        made[node] = same if found is None else found
-    return made[nodes[-1]]
+def _applied(node: Expr, args: tuple[Expr, ...]) -> Expr | None:
+    return _identity_of(node if args == node.args else make(node.op, args, node.data, node.sort))

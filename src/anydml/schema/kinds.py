@@ -35,14 +35,16 @@ class Size2D(NamedTuple):
 
 
 def rounded_to(value: Any, form: Format) -> float:
-    """A number rounded half to even to a float format; on overflow, an infinity."""
+    """A number rounded half to even to a float format; on overflow, an infinity, or NaN in formats without it."""
     if isinstance(value, float) and (value - value != 0 or value == 0):
         return float(value)
     numerator, denominator = value.as_integer_ratio()
     if numerator == 0:
         return 0.0
     bits = nearest(numerator, denominator, form)
-    if bits & form.infinity == form.infinity:
+    if not form.is_finite(bits):
+        if form.suffix:
+            return math.nan
         return -math.inf if bits & form.sign else math.inf
     m, e = significand(bits, form)
     return math.copysign(math.ldexp(m, e), -1.0 if bits & form.sign else 1.0)

@@ -32,13 +32,15 @@ class Variable:
 class Expr:
     """A node: an operation, its arguments, and data that are not nodes."""
 
-    __slots__ = ("__weakref__", "args", "below", "data", "integral", "op", "rewritten", "sort")
+    __slots__ = ("__weakref__", "args", "below", "contents", "data", "depends", "integral", "op", "rewritten", "sort")
 
     def __init__(self, op: str, args: tuple[Expr, ...], data: Any, sort: str) -> None:
         self.op, self.args, self.data, self.sort = op, args, data, sort
         self.rewritten: Expr | Literal[False] | None = None  # see `identities`; False if unchanged, to avoid a cycle
         self.integral: bool | None = None  # see `integral`
         self.below: tuple[Expr, ...] | None = None  # see `walk`
+        self.contents: tuple[tuple[Expr, ...], ...] | None = None  # see `loops_in`, `reads_in` and `divisions_in`
+        self.depends: tuple[frozenset[Variable], ...] | None = None  # see `free`
 
     def __repr__(self) -> str:
         return f"{self.op}({', '.join(map(repr, self.args)) or self.data!r})"

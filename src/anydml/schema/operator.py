@@ -42,7 +42,10 @@ def operator(
     fused_by: Mapping[str, FeatureLevel] | None = None,
     page_name: str = "",
 ) -> Callable[[type[D]], type[D]]:
-    """Make a class an operator's desc; its body holds fields, rows, rules, statement, examples, rejecting and errata."""
+    """Make a class an operator's desc; its body holds fields, rows, rules, statement, examples, rejecting and errata.
+
+    `eight_bit_floats`, if it is there, names the tensors that may have 8-bit floats at `FeatureLevel.EXTENDED`.
+    """
 
     def declare(cls: type[D]) -> type[D]:
         made_class = dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
@@ -80,6 +83,7 @@ def operator(
             fusable,
             fused_by or {},
             page_name,
+            tuple(members.get("eight_bit_floats", "").split()),
         )
         return made_class
 

@@ -68,7 +68,8 @@ class OperatorSpec:
 
     in_place: the inputs, by wire name, that the output may be identical to. fusable: whether a desc without tensors may be the
     FusedActivation of another operator. fused_by: the names of those operators, each with its first feature level; empty for
-    all. page_name: the name of the desc's page, if it does not follow from the operator's name.
+    all. page_name: the name of the desc's page, if it does not follow from the operator's name. eight_bit_floats: the tensors,
+    by wire name, that may have 8-bit floats at `FeatureLevel.EXTENDED`.
     """
 
     name: str
@@ -86,6 +87,7 @@ class OperatorSpec:
     fusable: bool = False
     fused_by: Mapping[str, FeatureLevel] = dataclasses.field(default_factory=dict)
     page_name: str = ""
+    eight_bit_floats: tuple[str, ...] = ()
 
     @property
     def wire_name(self) -> str:
@@ -135,7 +137,7 @@ class OperatorSpec:
 
     @computed_once
     def table(self) -> Table:
-        return tabulate(self.rows)
+        return tabulate(self.rows, self.eight_bit_floats)
 
     @computed_once
     def takes(self) -> Mapping[FeatureLevel, tuple[tuple[str, bool, str, range, frozenset[DataType]], ...]]:

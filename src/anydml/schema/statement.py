@@ -9,7 +9,7 @@ from typing import Any
 
 from anydml.schema.expression import Tensor, each
 from anydml.schema.node import Expr, Operand, Variable, lift, number
-from anydml.schema.traversal import walk
+from anydml.schema.traversal import reads_in
 from anydml.tensor import DataType
 
 
@@ -170,4 +170,4 @@ def _tensor(name: str, t: Any) -> Tensor:
 
 def tensors_read(n: Nest) -> tuple[Tensor, ...]:
     """The tensors that a statement reads, each once."""
-    return tuple(dict.fromkeys(e.data[0] for e in walk(n.body) if e.op == "read"))
+    return tuple(dict.fromkeys(e.data[0] for e in reads_in(n.body)))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from anydml.errors import Violation, show
 from anydml.feature_level import FeatureLevel
-from anydml.tensor import DataType, TensorDesc
+from anydml.tensor import EIGHT_BIT_FLOATS, DataType, TensorDesc
 
 
 class Support(NamedTuple):
@@ -41,19 +41,25 @@ LEVEL_RULES = {  # the rules that follow from an operator's rows, as the documen
 Table = Mapping[FeatureLevel, Mapping[str, Supported]]
 
 
-def tabulate(rows: Iterable[Support]) -> Table:
-    """For every level from the first row's on, what each tensor takes: its newest row at or below the level."""
+def tabulate(rows: Iterable[Support], eight_bit_floats: Collection[str] = ()) -> Table:
+    """For every level from the first row's on, what each tensor takes: its newest row at or below the level.
+
+    eight_bit_floats: the tensors that may have 8-bit floats at EXTENDED.
+    """
     ordered = sorted(rows, key=lambda row: row.level)
     table: dict[FeatureLevel, Mapping[str, Supported]] = {}
     for level in FeatureLevel:
         if at := {n: Supported(r.dimension_counts, r.data_types) for r in ordered if r.level <= level for n in r.tensors}:
             table[level] = at
-    table[FeatureLevel.EXTENDED] = {n: s._replace(data_types=extended(s.data_types)) for n, s in table[max(table)].items()}
+    table[FeatureLevel.EXTENDED] = {
+        n: s._replace(data_types=(*extended(s.data_types), *(EIGHT_BIT_FLOATS if n in eight_bit_floats else ())))
+        for n, s in table[max(table)].items()
+    }
     return table
 
 
 def extended(data_types: tuple[DataType, ...]) -> tuple[DataType, ...]:
-    """The data types that `FeatureLevel.EXTENDED` takes where the newest level of DirectML takes these."""
+    """The data types that `FeatureLevel.EXTENDED` takes where DirectML's newest takes these; 8-bit floats besides."""
     return (*data_types, DataType.BFLOAT16) if DataType.FLOAT16 in data_types else data_types
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from anydml.schema.node import INDEX, TRUTH, Expr, Variable
+from anydml.schema.node import INDEX, TRUTH, Expr, Variable, make
 
 KEPT = 256  # the largest number of nodes below one for which their list is kept; most statements have fewer
 
@@ -37,6 +37,57 @@ def _below(e: Expr) -> tuple[Expr, ...]:
     return tuple(found[:-1])
 
 
+def _contents(e: Expr, kind: int) -> tuple[Expr, ...]:
+    """The nodes of a kind (see `_KINDS`) below and including `e`, in the order of `walk`."""
+    contents = e.contents
+    if contents is None:
+        below = walk(e)[:-1]
+        contents = tuple([tuple([node for node in below if node.op in ops]) for ops in _KINDS])
+        if len(below) <= KEPT:
+            e.contents = contents
+    return (*contents[kind], e) if e.op in _KINDS[kind] else contents[kind]
+
+
+_KINDS = (("reduce", "first_largest", "first_smallest", "rank"), ("read",), ("floordiv", "mod"))
+
+
+def loops_in(e: Expr) -> tuple[Expr, ...]:
+    """The nodes below and including `e` that bind variables."""
+    return tuple([node for node in _contents(e, 0) if bound_by(node)])
+
+
+def reads_in(e: Expr) -> tuple[Expr, ...]:
+    """The nodes below and including `e` that read elements."""
+    return _contents(e, 1)
+
+
+def divisions_in(e: Expr) -> tuple[Expr, ...]:
+    """The quotients and remainders of indices below and including `e`."""
+    return _contents(e, 2)
+
+
+def rebuilt(e: Expr, replaced: Callable[[Expr, tuple[Expr, ...]], Expr | None], made: dict[Expr, Expr] | None = None) -> Expr:
+    """An expression with some nodes replaced, and those above them made anew.
+
+    replaced: gives a node's replacement, from the node and its new arguments; None leaves the operation as it is. made: the
+    replacements that are known; all others are added to it.
+    """
+    made = {} if made is None else made
+    for node in walk(e):
+        if node not in made:
+            args = tuple([made[a] for a in node.args])
+            found = replaced(node, args)
+            if found is None:
+                found = node if args == node.args else make(node.op, args, node.data, node.sort)
+            made[node] = found
+    return made[e]
+
+
+def with_nodes(e: Expr, made: dict[Expr, Expr]) -> Expr:
+    """An expression with other nodes in the place of some; made: these, to which the nodes above them are added."""
+    return rebuilt(e, lambda _node, _args: None, made)
+
+
 def bound_by(e: Expr) -> tuple[Variable, ...]:
     """The variables that a node binds; only reductions bind any."""
     if e.op == "reduce":
@@ -48,15 +99,20 @@ def bound_by(e: Expr) -> tuple[Variable, ...]:
 
 def free(e: Expr) -> dict[Expr, frozenset[Variable]]:
     """For every node below and including `e`, the index variables that its value depends on."""
+    nodes = walk(e)
+    if e.depends is not None:
+        return dict(zip(nodes, e.depends, strict=True))
     found: dict[Expr, frozenset[Variable]] = {}
-    for node in walk(e):
+    for node in nodes:
         if node.op == "variable":
             found[node] = frozenset((node.data,))
         elif node.op == "rank":
             key, place = node.args
             found[node] = (found[key] - set(bound_by(node))) | found[place]
         else:
-            found[node] = frozenset().union(*(found[a] for a in node.args)) - set(bound_by(node))
+            found[node] = frozenset().union(*(found[a] for a in node.args)).difference(bound_by(node))
+    if len(nodes) <= KEPT:
+        e.depends = tuple(found.values())
     return found
 
 

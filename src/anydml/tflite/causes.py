@@ -11,6 +11,7 @@ from anydml.explain.comparison import Cause
 from anydml.explain.deviations.fixed_point import multiplied, multiplied_in_16_bits, multiplier_and_shift
 from anydml.explain.search import Search
 from anydml.onnx.values import Array
+from anydml.tflite import tables
 from anydml.tflite.read import Node, Tensor
 
 Values = Mapping[str, Array]
@@ -82,6 +83,12 @@ def _reduced(node: Node, values: Values) -> Tried:
     yield f"{name}_16_bits", f"{sentence}, of 16 bits", _stored(to, multiplied_in_16_bits(total, m, shift))
     wrapped = multiplied(total, m, shift) + to.quantised.zero_points[0]
     yield "wrapping_output", f"{sentence}, wrapped where it should saturate", wrapped.astype(to.dtype)
+    if node.operator == "SUM":
+        plain = x.astype(np.int64).sum(axis=along, keepdims=bool(node.option("KeepDims", False))) % (1 << 32)
+        centred = plain - count * t.quantised.zero_points[0]
+        scaled = np.rint(centred * (t.quantised.scales[0] / np.float64(to.quantised.scales[0])))
+        whole = np.clip(scaled + to.quantised.zero_points[0], 0, (1 << 31) - 1).astype(np.int64)
+        yield "unsigned_sum", "a sum in unsigned integers, wrapped where it should saturate", whole.astype(to.dtype)
 
 
 def _resized(node: Node, values: Values) -> Tried:
@@ -117,9 +124,60 @@ def _resized(node: Node, values: Values) -> Tried:
     )
 
 
+def _of_table(function: Callable[[Array, float], Array]) -> Callable[[Node, Values], Tried]:
+    def found(node: Node, values: Values) -> Tried:
+        t, x = _one(node, values)
+        if x.dtype == np.int16 and t.is_quantised:
+            made = function(x.astype(np.int64), float(t.quantised.scales[0]))
+            yield "interpolated_table", "interpolation in a table of sigmoid", _stored(node.outputs[0], made)
+
+    return found
+
+
+def _softmax(node: Node, values: Values) -> Tried:
+    """By tables of exp and of the reciprocal."""
+    t, x = _one(node, values)
+    if x.dtype == np.int16 and t.is_quantised:
+        made = tables.softmax(x.astype(np.int64), float(t.quantised.scales[0]), float(node.option("Beta", 1.0)))
+        sentence = "interpolation in tables of exp and of 1 / (1 + x)"
+        yield "interpolated_table", sentence, _stored(node.outputs[0], made)
+
+
+def _divided(node: Node, values: Values) -> Tried:
+    """A reciprocal of 31 bits, and a shift to the right whose count may exceed 31; then only five bits of it count on x86."""
+    (t, x), (u, w), to = _one(node, values), _one(node, values, 1), node.outputs[0]
+    if not (to.is_quantised and x.dtype.itemsize == 1):
+        return
+    x, w = np.broadcast_arrays(_centred(t, x), _centred(u, w))
+    if not w.all():
+        return
+    m, shift = multiplier_and_shift(
+        np.asarray(t.quantised.scales[0] / (np.float64(u.quantised.scales[0]) * to.quantised.scales[0]), np.float64)
+    )
+    size = np.abs(w)
+    zeros = 32 - np.frexp(size.astype(np.float64))[1].astype(np.int64)
+    reciprocal = np.minimum((1 << 62 - zeros) // size, (1 << 31) - 1) * np.sign(w)
+    room = 31 - np.frexp(np.where(x < 0, -1 - x, x).astype(np.float64))[1].astype(np.int64)
+    quotient = _high(_high(x << room, reciprocal), m)
+    count = 31 - zeros + room - shift
+    mask = np.where(count > 31, -1, (1 << np.minimum(count, 31)) - 1)
+    made = (quotient >> (count & 31)) + ((quotient & mask) > (mask >> 1) + (quotient < 0))
+    yield "shift_beyond_31", "a fixed-point division whose shifts of more than 31 places are taken modulo 32", _stored(to, made)
+
+
+def _high(x: Array, m: Array) -> Array:
+    """x * m / 2^31, rounded half away from zero."""
+    product = x * m
+    return np.asarray(np.sign(product) * (np.abs(product) + (1 << 30) >> 31))
+
+
 FINDERS: dict[str, Callable[[Node, Values], Tried]] = {
+    "DIV": _divided,
     "LEAKY_RELU": _leaky,
+    "LOGISTIC": _of_table(tables.sigmoid),
     "MEAN": _reduced,
     "RESIZE_BILINEAR": _resized,
+    "SOFTMAX": _softmax,
     "SUM": _reduced,
+    "TANH": _of_table(tables.tanh),
 }

@@ -10,12 +10,15 @@ import numpy as np
 
 from anydml.errors import BindingError, Fault
 from anydml.explain.comparison import Cause
+from anydml.explain.precision import check_precision
+from anydml.onnx.compare_details import Details
 from anydml.onnx.compare_files import named_as
 from anydml.onnx.compare_judge import Cut, Judgement
 from anydml.onnx.compare_results import ModelComparison
-from anydml.onnx.compare_whole import Part, Progress, Whole, silent
+from anydml.onnx.compare_whole import Part, Progress, Whole
 from anydml.onnx.errors import ModelError
 from anydml.onnx.values import Array, by_name
+from anydml.progress import report, showing
 from anydml.tflite.causes import FINDERS, cause
 from anydml.tflite.model import Model, load
 from anydml.tflite.read import Node, Read
@@ -23,23 +26,29 @@ from anydml.tflite.read import Node, Read
 Run = Callable[[bytes, Mapping[str, Array]], Mapping[str, Array]]
 
 
+@showing
 def compare(
     model: str | os.PathLike[str] | bytes | Model,
     inputs: Mapping[str, Any],
     run: Run | None = None,
     *,
     actual: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
+    precision: str | None = None,
+    progress: Progress | bool | None = None,
+    details: bool = False,
 ) -> ModelComparison:
     """Compare a model's tensors, as another runtime computes them, with the exact ones, node by node.
 
     inputs: arrays by name. run: a function of the file's contents and inputs that returns tensors by name, such as `litert`.
     actual: recorded tensors, instead of `run`. Tensors have their name in the file, or their number as text. Nodes around
-    tensors that are not known are judged as one. progress: is called with a task, how much of it is done, and the total.
-    ModelError for a model that cannot be read; BindingError for inputs or tensors that do not fit.
+    tensors that are not known are judged as one. precision: the type that floats are said to be computed in, such as "float16",
+    see `anydml.onnx.compare`. progress: is called with a task, how much of it is done, and the total; without it there is a bar
+    in a terminal and in notebooks, and with False there is none. details: as in `anydml.onnx.compare`. ModelError for a model
+    that cannot be read; BindingError for inputs or tensors that do not fit.
     """
     if (run is None) == (actual is None):
         raise TypeError("compare takes either run=, a function, or actual=, tensors by name")
+    check_precision(precision)
     read = model if isinstance(model, Model) else load(model)
     given = {n: np.array(x, order="C", copy=None) for n, x in renamed(read, by_name(inputs)).items()}
     notes = [*read.notes]
@@ -53,9 +62,11 @@ def compare(
     recorded = renamed(read, by_name(actual, "actual takes tensors"))
     inner = {n: x for n, x in recorded.items() if n not in read.constants and n not in given}
     nodes = [_part(n) for n in read.read.nodes if not _constant(read, n)]
-    whole = Whole(_Format(read), nodes, list(read.outputs), read.constants, given, exact, progress or silent)
+    asked = progress if callable(progress) else report
+    whole = Whole(_Format(read, precision), nodes, list(read.outputs), read.constants, given, exact, asked)
     known, more = whole.recorded(inner)
-    return ModelComparison(whole.judged(known), (*notes, *more))
+    whole.details = kept = Details() if details else None
+    return ModelComparison(whole.judged(known), (*notes, *more), kept.found if kept else {})
 
 
 def renamed(model: Model, tensors: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,8 +91,8 @@ def _constant(model: Model, node: Node) -> bool:
 class _Format:
     """The nodes of a TensorFlow Lite model."""
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    def __init__(self, model: Model, precision: str | None) -> None:
+        self.model, self.precision = model, precision
 
     def cut(self, nodes: Sequence[Part], values: Mapping[str, Array], outputs: Sequence[str]) -> Cut:
         read = self.model.read
@@ -92,7 +103,7 @@ class _Format:
             raise BindingError([Fault(name, "is read, and not known") for name in missing])
         given = {name: values[name] for name in asked if name not in self.model.constants}
         made = Model(_part_of(read, sources, given, outputs))
-        return Cut(made, given, many=len(nodes) > 1)
+        return Cut(made, given, many=len(nodes) > 1, precision=self.precision)
 
     def cause(
         self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array], beyond: bool

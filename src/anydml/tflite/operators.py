@@ -602,6 +602,79 @@ def _tap(d: Any, o: Expr, n: int, m: int, u: Expr) -> tuple[Expr, Expr]:
     return index(clamp(before + u, 0, n - 1)), select(u < 1, 1 - share, share)
 
 
+@operator(f"{OF}REQUANTIZE", 1013, since=LEVEL)
+class TfliteRequantize(Desc):
+    """Quantises sums of products of integers of 16 and 8 bits, whose factors of 16 bits were cut into bytes.
+
+    A sum is 256 * High + Low + Bias, in units of InputScale * FilterScale.
+    """
+
+    high_tensor: TensorDesc = field.input("HighTensor", "The sums of products of upper bytes.")
+    low_tensor: TensorDesc = field.input("LowTensor", "Those of lower bytes.")
+    bias_tensor: TensorDesc | None = field.input("BiasTensor", "An integer for each channel.", default=None)
+    input_scale_tensor: TensorDesc = field.input("InputScaleTensor", "The input's scale.")
+    filter_scale_tensor: TensorDesc = field.input("FilterScaleTensor", "The filter's scale, or one per channel.")
+    output_scale_tensor: TensorDesc = field.input("OutputScaleTensor", "The output's scale.")
+    output_zero_point_tensor: TensorDesc = field.input("OutputZeroPointTensor", "The output's zero point.")
+    output_tensor: TensorDesc = field.output("OutputTensor", "{BatchCount, ChannelCount, ..}.")
+
+    rows = (
+        support("1_0", "HighTensor LowTensor BiasTensor", (3, 5), (DataType.INT32,)),
+        support("1_0", "OutputTensor OutputZeroPointTensor", (1, 5), INTEGERS),
+        support("1_0", "InputScaleTensor FilterScaleTensor OutputScaleTensor", (1, 5), FLOAT32),
+    )
+    same = same("DimensionCount Sizes", "HighTensor LowTensor OutputTensor")
+
+    def outputs(d) -> Outputs:
+        return {"output_tensor": (d.high_tensor.sizes, d.output_zero_point_tensor.data_type)}
+
+    def statement(
+        d,
+        high: Tensor,
+        low: Tensor,
+        bias: Tensor | None,
+        x_scale: Tensor,
+        filter_scale: Tensor,
+        y_scale: Tensor,
+        y_zero_point: Tensor,
+    ) -> Nest:
+        _, m, *o = i = each(d.output_tensor.sizes)
+        total = high[i] * 256 + low[i]
+        if bias is not None:
+            total = total + bias[[0, m, *[0] * len(o)]]
+        scaled = total * single(x_scale) * of_channel(filter_scale, m) / single(y_scale)
+        least, most = limits(d.output_tensor.data_type)
+        return nest(i, clamp(half_to_even(scaled) + single(y_zero_point), least, most))
+
+    examples = (
+        Example(
+            "Two sums, with a bias of 4",
+            dict(
+                high_tensor=TensorDesc("INT32", (1, 1, 1, 2)),
+                low_tensor=TensorDesc("INT32", (1, 1, 1, 2)),
+                bias_tensor=TensorDesc("INT32", (1, 1, 1, 1)),
+                output_tensor=TensorDesc("INT16", (1, 1, 1, 2)),
+                input_scale_tensor=ONE,
+                filter_scale_tensor=ONE,
+                output_scale_tensor=ONE,
+                output_zero_point_tensor=TensorDesc("INT16", (1,)),
+            ),
+            dict(
+                high_tensor=data([[[[3, -200]]]], np.int32),
+                low_tensor=data([[[[232, 0]]]], np.int32),
+                bias_tensor=data([[[[4]]]], np.int32),
+                input_scale_tensor=data([0.5], np.float32),
+                filter_scale_tensor=data([1], np.float32),
+                output_scale_tensor=data([1], np.float32),
+                output_zero_point_tensor=data([0], np.int16),
+            ),
+            data([[[[502, -25598]]]], np.int16),
+        ),
+    )
+    rejecting = ()
+    errata = ()
+
+
 OPERATORS: tuple[type[Desc], ...] = (
     TfliteConvert,
     TfliteSoftmax,
@@ -609,6 +682,7 @@ OPERATORS: tuple[type[Desc], ...] = (
     TfliteConvolution,
     TfliteAveragePooling,
     TfliteResize,
+    TfliteRequantize,
     *BINARY.values(),
 )
 for _operator in OPERATORS:

@@ -16,8 +16,11 @@ from torch.export.passes import move_to_device_pass
 from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 
+from anydml.devices.device import named, usual
 from anydml.errors import BindingError, Fault
 from anydml.explain.comparison import Cause
+from anydml.explain.precision import check_precision
+from anydml.feature_level import FeatureLevel
 from anydml.functional.graph import Graph
 from anydml.onnx.compare_judge import Cut, Judgement, deviation, worst
 from anydml.onnx.compare_results import UNJUDGED, ModelComparison, NodeComparison
@@ -28,7 +31,7 @@ from anydml.torch.model import Model, kept_operators
 from anydml.torch.read import Array, Node
 from anydml.torch.walk import Walk, keep, member
 
-WIDER = (torch.float64, torch.bfloat16)  # types in which torch computes, and which DirectML's operators do not take
+WIDER = (torch.float64,)  # types in which torch computes, and which operators do not take
 Call = Callable[..., Any]
 
 
@@ -40,16 +43,19 @@ def compare(
     dtype: Any = None,
     call: Call | None = None,
     actual: Mapping[str, Any] | None = None,
+    precision: str | None = None,
 ) -> ModelComparison:
     """Compare a module's tensors, as torch computes them, with the exact ones, node by node.
 
     inputs: a tuple of tensors of the cpu. device: where torch computes. dtype: the type that the module and the inputs are
-    converted to first; for float64 and bfloat16 only accumulated errors are known, against the exact float32 results. call: a
+    converted to first; for float64 only accumulated errors are known, against the exact float32 results. call: a
     function of a node, its arguments and keywords that computes the node in torch's place; `node.inner.target` is ATen's
     operator. actual: recorded tensors, instead of a run, by the names of nodes or of the modules whose results they are; nodes
-    between them are judged as one. ModelError for a module that `load` refuses; BindingError for a device that torch does not
-    have, and for tensors that do not fit.
+    between them are judged as one. precision: the type that floats are said to be computed in, such as "tf32" on GPUs, see
+    `anydml.onnx.compare`. ModelError for a module that `load` refuses; BindingError for a device that torch does not have, and
+    for tensors that do not fit.
     """
+    check_precision(precision)
     if actual is not None and (call is not None or dtype in WIDER):
         raise TypeError("actual are recorded tensors, and nothing is run that takes call or dtype")
     if dtype in WIDER:
@@ -57,10 +63,22 @@ def compare(
     plain = module if dtype is None else _converted(module, dtype)
     given = tuple(inputs) if dtype is None else _inputs_as(inputs, dtype)
     where = _device(device)
+    with usual(named("cpu", FeatureLevel.EXTENDED)):
+        return _judged(plain, given, where, call, actual, precision)
+
+
+def _judged(
+    plain: Any,
+    given: tuple[Any, ...],
+    where: Any,
+    call: Call | None,
+    actual: Mapping[str, Any] | None,
+    precision: str | None,
+) -> ModelComparison:
     model = Model(read.exported(plain, given, None, kept_operators()))
     arrays = model.arrays(*given)
     exact = {**model.run(arrays, keep="all"), **arrays}
-    whole = _Whole(model, arrays, exact)
+    whole = _Whole(model, arrays, exact, precision)
     if actual is not None:
         found, notes = whole.recorded(whole.named(actual))
     else:
@@ -75,7 +93,7 @@ def _accumulated(module: Any, inputs: Sequence[Any], where: Any, dtype: Any) -> 
     """The comparison for a type that DirectML lacks: rows with accumulated errors alone."""
     model = Model(read.exported(module, tuple(inputs), None, kept_operators()))
     arrays = model.arrays(*inputs)
-    whole = _Whole(model, arrays, {**model.run(arrays, keep="all"), **arrays})
+    whole = _Whole(model, arrays, {**model.run(arrays, keep="all"), **arrays}, None)
     given = _inputs_as(inputs, dtype)
     env = _observed(read.exported(_converted(module, dtype), given, None, kept_operators()), given, where, None)
     reason = f"DirectML's operators do not take {dtype}, in which torch computes, so only accumulated errors are known"
@@ -168,11 +186,11 @@ def _differences(module: Any, program: Any, inputs: Sequence[Any], found: Mappin
 class _Whole(Whole):
     """A model of torch with inputs and exact tensors."""
 
-    def __init__(self, model: Model, arrays: Mapping[str, Array], exact: Mapping[str, Any]) -> None:
+    def __init__(self, model: Model, arrays: Mapping[str, Array], exact: Mapping[str, Any], precision: str | None) -> None:
         tensors = {name: x for name, x in exact.items() if isinstance(x, np.ndarray)}
         parts = [part for node in model.nodes if (part := _part(node, tensors)) is not None]
         outputs = [name for name in model.outputs if name in tensors]
-        super().__init__(_Format(model), parts, outputs, model.constants, arrays, tensors, silent)
+        super().__init__(_Format(model, precision), parts, outputs, model.constants, arrays, tensors, silent)
         self._sources: dict[str, Node] = {part.name: part.source[0] for part in parts}
 
     def with_place(self, row: NodeComparison) -> NodeComparison:
@@ -229,8 +247,8 @@ class _Nodes:
 class _Format:
     """The nodes of a model of torch; see `compare_whole.Format`."""
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    def __init__(self, model: Model, precision: str | None) -> None:
+        self.model, self.precision = model, precision
 
     def cut(self, nodes: Sequence[Part], values: Mapping[str, Array], outputs: Sequence[str]) -> Cut:
         written = {name for part in nodes for name in part.writes}
@@ -238,7 +256,7 @@ class _Format:
         given = {name: values[name] for name in asked if name not in self.model.constants}
         sizes = {name: (x.shape, x.dtype) for name, x in given.items()}
         sources = [node for part in nodes for node in part.source]
-        return Cut(_Nodes(sources, self.model.constants, sizes, outputs), given, many=len(nodes) > 1)
+        return Cut(_Nodes(sources, self.model.constants, sizes, outputs), given, many=len(nodes) > 1, precision=self.precision)
 
     def cause(
         self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array], beyond: bool

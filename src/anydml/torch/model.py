@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from anydml.devices.device import Device, device_of, usual
 from anydml.errors import BindingError, Fault
+from anydml.feature_level import FeatureLevel
 from anydml.functional.graph import Graph
 from anydml.onnx.calls import computed
 from anydml.onnx.errors import INVALID, ModelError, Refusal
@@ -74,7 +75,7 @@ class Model:
         """Make the graph for tensors of the sizes of these, which is kept for calls; ModelError if nodes are refused."""
         arrays = self.arrays(*args, **kwargs)
         sizes = {name: (x.shape, x.dtype) for name, x in arrays.items()}
-        self._segment((device_of(self.device), False, *_key(sizes)), 0, self.constants, sizes, False)
+        self._segment((device_of(self.device, FeatureLevel.EXTENDED), False, *_key(sizes)), 0, self.constants, sizes, False)
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The model as one graph, for tensors of the sizes of these; ModelError if nodes are left to torch."""
@@ -89,7 +90,7 @@ class Model:
         self, inputs: Mapping[str, Array], *, device: Device | str | None = None, keep: str = "outputs"
     ) -> dict[str, Array]:
         """The outputs by name, for arrays by name; with keep="all", all tensors that nodes compute. Truth values are UINT8."""
-        on = device_of(device)
+        on = device_of(device, FeatureLevel.EXTENDED)
         every = keep == "all"
         with usual(on):
             env: dict[str, Any] = dict(inputs)

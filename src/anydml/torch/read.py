@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ DTYPES: dict[Any, np.dtype[Any]] = {
     torch.int32: np.dtype(np.int32),
     torch.int64: np.dtype(np.int64),
     torch.bool: np.dtype(np.uint8),  # truth values are 0 and 1
+    torch.bfloat16: np.dtype(ml_dtypes.bfloat16),
 }
 _OF_TORCH = os.path.dirname(torch.__file__) + os.sep
 
@@ -148,12 +150,17 @@ def readable(t: Any, name: str) -> Array:
     if t.dtype not in DTYPES:
         raise BindingError([Fault(name, f"has elements of {t.dtype}, which DirectML does not have")])
     plain = t.detach().resolve_conj().resolve_neg()
-    array: Array = np.from_dlpack(plain if plain.is_contiguous() else plain.contiguous())
+    plain = plain if plain.is_contiguous() else plain.contiguous()
+    if t.dtype == torch.bfloat16:  # which NumPy lacks
+        return np.from_dlpack(plain.view(torch.int16)).view(DTYPES[t.dtype])
+    array: Array = np.from_dlpack(plain)
     return array.view(np.uint8) if array.dtype == np.bool_ else array
 
 
 def tensor_of(array: Array, dtype: Any) -> Any:
     """An array that is the result of a call as a tensor of the same memory."""
+    if dtype is torch.bfloat16:
+        return torch.from_dlpack(array.view(np.int16)).view(dtype)
     return torch.from_dlpack(array.view(np.bool_) if dtype is torch.bool else array)
 
 

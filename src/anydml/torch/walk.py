@@ -21,6 +21,7 @@ from anydml.errors import BindingError, DataError, DescError
 from anydml.functional.graph import Graph, built, computed
 from anydml.functional.tracing import Building, GraphTensor
 from anydml.gc_pause import paused
+from anydml.onnx.calls import Idle
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, NOT_YET, ModelError, NeedsValue, Refusal, Refused
 from anydml.onnx.values import Value
 from anydml.tensor import TensorDesc
@@ -43,7 +44,7 @@ class Segment:
     aliases: Mapping[str, str]
     known: Mapping[str, Any]
     stop: int | None
-    spare: dict[Any, list[Any] | None] = field(default_factory=dict, compare=False, repr=False)
+    spare: dict[Any, Idle | None] = field(default_factory=dict, compare=False, repr=False)
     """By device, calls of the graph that are bound to their own arrays and idle; None if such calls are not kept."""
 
 

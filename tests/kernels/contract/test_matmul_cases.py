@@ -18,7 +18,7 @@ from hard_cases import TYPE_COMBINATIONS, limits
 from matmul_cases import INPUT_LAYOUTS, PLACES, SCALES, Case, make, random_recipe
 
 Array = NDArray[Any]
-Formula = Callable[[Array, Array, Array, Array], Array]
+NormalForm = Callable[[Array, Array, Array, Array], Array]
 
 
 def single(q: Array, a: Array, b: Array, y: Array) -> Array:
@@ -27,7 +27,7 @@ def single(q: Array, a: Array, b: Array, y: Array) -> Array:
     return (q * (a * b / y)).astype(np.float64)
 
 
-FORMULAS: dict[str, Formula] = {
+FORMULAS: dict[str, NormalForm] = {
     "float32": single,
     "float64": lambda q, a, b, y: q * (a * b / y),
     "float64, another order": lambda q, a, b, y: q * (a / y) * b,

@@ -50,7 +50,7 @@ def test_generated_products(kernel: Kernel, machine: Machine, ran: Ran) -> None:
     outputs = cases = taken = 0
     # the widest instruction set computes the required number, the others together more
     further = machine != machines_for(kernel)[-1] and not SOAKING
-    wanted, least = (OUTPUTS // SLOWER, 15) if is_slow(kernel) else (OUTPUTS // 4, 8) if further else (OUTPUTS, 25)
+    wanted, least = (OUTPUTS // SLOWER, 10) if is_slow(kernel) else (OUTPUTS // 4, 6) if further else (OUTPUTS, 16)
     large_share = 0 if is_slow(kernel) else min(0.5, 0.1 + OUTPUTS / 2e8)
     while outputs < wanted or cases < least:
         recipe = random_recipe(rng, quantized=is_quantized(kernel), large_share=large_share)
@@ -68,7 +68,7 @@ def test_products_of_any_kind(kernel: Kernel, machine: Machine, ran: Ran) -> Non
     """Like the generated products, but smaller, and examples shrink."""
     outputs = 0
 
-    @settings(SETTINGS, max_examples=some(60, kernel))
+    @settings(SETTINGS, max_examples=some(36, kernel))
     @given(recipes(quantized=is_quantized(kernel)))
     def exact(recipe: Recipe) -> None:
         nonlocal outputs

@@ -16,8 +16,7 @@ import hostile_data
 from anydml import DataType
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
-from anydml.kernels.match import maps
-from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.match.normal_form import Node, NormalForm, normal_form
 from anydml.kernels.numbers.floats.numbers import FAR
 from anydml.schema.node import Constant
 from every_kernel import SOAK, Ran, without_dot_products
@@ -94,7 +93,7 @@ def as_half(t: Fraction) -> Fraction | float:
     return found if abs(found) < 2**16 else math.copysign(math.inf, t)
 
 
-def a_formula(rng: random.Random) -> tuple[Formula, tuple[DataType, ...]]:
+def a_formula(rng: random.Random) -> tuple[NormalForm, tuple[DataType, ...]]:
     """Some operations on streams and constants; the last one is tested."""
     types = tuple(rng.choice(TYPES) for _ in range(rng.randint(1, 3)))
     nodes = [Node("stream", (), (k, t)) for k, t in enumerate(types)]
@@ -117,10 +116,10 @@ def a_formula(rng: random.Random) -> tuple[Formula, tuple[DataType, ...]]:
         nodes.append(
             Node(op, tuple(one() for _ in range(OPERATIONS[op][0])), rng.choice((F32, F16)) if op == "round" else None)
         )
-    return maps.formula(tuple(nodes)), types
+    return normal_form(tuple(nodes)), types
 
 
-def exact(formula: Formula, inputs: list[Fraction]) -> Fraction | None:
+def exact(formula: NormalForm, inputs: list[Fraction]) -> Fraction | None:
     """The exact value of a formula; None if a part of it is not finite."""
     found: list[Any] = []
     for op, args, data in formula:
@@ -187,7 +186,7 @@ def test_what_is_said_of_numbers_holds(target: Target, ran: Ran) -> None:
 
 def judge(
     target: Target,
-    formula: Formula,
+    formula: NormalForm,
     types: tuple[DataType, ...],
     found: Shown,
     lane: int,

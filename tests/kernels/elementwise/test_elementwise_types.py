@@ -18,8 +18,7 @@ import hostile_data
 from anydml import DataType, TensorDesc
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
-from anydml.kernels.match import maps
-from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.match.normal_form import Node, NormalForm, normal_form
 from anydml.kernels.numbers import halves
 from anydml.schema.node import Constant
 from anydml.schema.types import ELEVEN
@@ -116,7 +115,7 @@ WHOLES: Mapping[str, tuple[int, Callable[..., int]]] = {
 }
 
 
-def a_whole_formula(rng: random.Random) -> tuple[Formula, tuple[DataType, ...]]:
+def a_whole_formula(rng: random.Random) -> tuple[NormalForm, tuple[DataType, ...]]:
     types = tuple(rng.choice(INTEGERS) for _ in range(2))
     nodes = [Node("stream", (), (k, t)) for k, t in enumerate(types)]
     value = rng.choice((0, 1, -1, 2, 7, -128, 255, 1 << 31, (1 << 63) - 1, -(1 << 63), (1 << 64) - 1))
@@ -131,10 +130,10 @@ def a_whole_formula(rng: random.Random) -> tuple[Formula, tuple[DataType, ...]]:
         else:
             args = (last, rng.choice(numbers))[: WHOLES[op][0]]
             nodes.append(Node(op, args if rng.random() < 0.5 else args[::-1], 3 if op == "power" else None))
-    return maps.formula(tuple(nodes)), types
+    return normal_form(tuple(nodes)), types
 
 
-def of_wholes(formula: Formula, row: tuple[int, ...]) -> int | None:
+def of_wholes(formula: NormalForm, row: tuple[int, ...]) -> int | None:
     found: list[Any] = []
     for op, args, data in formula:
         x = [found[a] for a in args]

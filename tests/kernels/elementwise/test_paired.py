@@ -17,7 +17,7 @@ from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise import emit
 from anydml.kernels.elementwise.key import MapKey, lanes_in_pairs
 from anydml.kernels.elementwise.streams import CONTIGUOUS
-from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.match.normal_form import Node, NormalForm
 from anydml.kernels.numbers.functions import paired
 from anydml.kernels.reference import evaluated
 from anydml.schema.node import Constant
@@ -116,7 +116,7 @@ COMPOSED = {
 
 @every_target
 @pytest.mark.parametrize("formula", COMPOSED.values(), ids=COMPOSED)
-def test_what_is_made_of_pairs_is_decided_as_in_float64(formula: Formula, target: Target) -> None:
+def test_what_is_made_of_pairs_is_decided_as_in_float64(formula: NormalForm, target: Target) -> None:
     random = np.random.default_rng(5)
     normal = (random.standard_normal(1 << 18) * 3).astype(np.float32).view(np.uint32)
     special = random.choice(arguments(2), 2000)

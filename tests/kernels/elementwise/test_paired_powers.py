@@ -17,13 +17,12 @@ from anydml.kernels.code.values import Body
 from anydml.kernels.elementwise import emit
 from anydml.kernels.elementwise.key import MapKey, lanes_in_pairs
 from anydml.kernels.elementwise.streams import CONTIGUOUS
-from anydml.kernels.match import maps
-from anydml.kernels.match.maps import Node
+from anydml.kernels.match.normal_form import Node, normal_form
 from anydml.kernels.numbers.functions import paired_powers
 from every_kernel import without_dot_products
 
 F32 = DataType.FLOAT32
-POW = maps.formula((Node("stream", (), (0, F32)), Node("stream", (), (1, F32)), Node("pow", (0, 1), None)))
+POW = normal_form((Node("stream", (), (0, F32)), Node("stream", (), (1, F32)), Node("pow", (0, 1), None)))
 SERVED = [t for t in without_dot_products() if paired_powers.serves(Body(t))]
 NEAREST = gmpy2.context(precision=24)
 COUNT = 4096  # the number of elements of each kind

@@ -17,7 +17,8 @@ from agreement import bits, expected
 from anydml import DataType, TensorDesc
 from anydml.kernels.elementwise import settled, undecided
 from anydml.kernels.elementwise.combined import combined
-from anydml.kernels.match.maps import Formula, maps
+from anydml.kernels.match.maps import maps
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.schema.kinds import ScaleBias
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
@@ -71,7 +72,7 @@ def desc_of(operator: type[Desc], count: int, **attributes: object) -> Desc:
     return operator(**fields)
 
 
-def formula_of(desc: Desc) -> Formula:
+def formula_of(desc: Desc) -> NormalForm:
     found = maps(stated(desc))
     assert not isinstance(found, str)
     return combined(found[0].formula)

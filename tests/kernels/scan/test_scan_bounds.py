@@ -49,12 +49,19 @@ def behind(rng: Rng, *sizes: int) -> Array:
     return found
 
 
+def rising(rng: Rng, *sizes: int) -> Array:
+    """Elements of one size, then of a larger one, so that float64 holds the sums of a block and not those of a line."""
+    found: Array = (normal(rng, *sizes) * 2.0 ** (16 * (np.arange(sizes[0]) * 3 // sizes[0]))).astype(np.float32)
+    return found
+
+
 CASES = {
     "contiguous": running("SUMMATION", normal, 100),
     "contiguous of wide elements": running("SUMMATION", wide, 100),
     "contiguous of far elements": running("SUMMATION", far, 100),
     "contiguous behind an outlier": running("SUMMATION", outlier, 100),
     "contiguous in two float64": running("SUMMATION", behind, 300),
+    "contiguous of rising elements": running("SUMMATION", rising, 300),
     "contiguous that cancel": running("SUMMATION", cancelling, 100),
     "from the end": running("SUMMATION", wide, 70, back=True),
     "exclusive": running("SUMMATION", far, 70, exclusive=True),
@@ -75,6 +82,7 @@ RECORDS: dict[str, tuple[float, ...]] = {
     "contiguous of far elements": (1, 1, 1),
     "contiguous behind an outlier": (0, 0, 0),
     "contiguous in two float64": (0, 0, 0),
+    "contiguous of rising elements": (0, 0, 0),
     "contiguous that cancel": (0, 0, 0),
     "from the end": (1, 1, 1),
     "exclusive": (1, 1, 1),

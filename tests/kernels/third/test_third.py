@@ -376,3 +376,11 @@ def test_what_tapes_do_not_have_is_said() -> None:
     (i,) = each((4,))
     with pytest.raises(Untranslatable, match="integer_power of numbers"):
         translated(nest((i,), expression.integer_power(t[[i]], 3, 32)), DataType.FLOAT32)
+    words = Tensor("X", (4,), DataType.UINT32)
+    for n, far in ((2**63 - 1, False), (-(2**63), False), (2**63, True), (2**96, True)):  # counters have 128 bits
+        body = nest((i,), expression.index(words[[i]]) // n)
+        if far:
+            with pytest.raises(Untranslatable, match="an integer that no register holds"):
+                translated(body, DataType.UINT32)
+        else:
+            assert n in translated(body, DataType.UINT32).tape.code()

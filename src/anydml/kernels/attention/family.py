@@ -13,9 +13,10 @@ from anydml.kernels.attention.layout import AttentionPlan, count, placed, same_t
 from anydml.kernels.attention.layout import kept as kept_placed
 from anydml.kernels.call.steps import At, Rounds
 from anydml.kernels.code import engine
+from anydml.kernels.code.targets import Target
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.attention import attention
-from anydml.kernels.matched import matched
+from anydml.kernels.match.attention import Attention, attention
+from anydml.kernels.matched import lowers
 from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
@@ -25,12 +26,9 @@ from anydml.kernels.undecided.places import Bitmap, NumberedElements, Numbering,
 MOST = 1 << 20  # keys, and elements of a head; with more, bounds would be too wide to decide anything
 
 
-def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
+@lowers(attention)
+def lower(found: Attention, target: Target, problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for a statement of attention."""
-    ready = matched(attention, problem, machine)
-    if isinstance(ready, Refused):
-        return ready
-    found, target = ready
     tensors = problem.tensors
     data_type = same_type(found, tensors)
     if data_type not in SINGLES:

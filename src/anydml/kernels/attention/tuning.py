@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from anydml.kernels.code.tuned import tuned
+
 
 class AttentionTuning(NamedTuple):
     """When threads share the work, when calls are cut, and how much is done at once."""
@@ -15,4 +17,4 @@ class AttentionTuning(NamedTuple):
     most_phases: int = 64
 
 
-TUNING = AttentionTuning()
+TUNING = tuned("attention", AttentionTuning())

@@ -22,7 +22,7 @@ def by_interface(array: NDArray[Any]) -> int:
     return address
 
 
-Uses = Sequence[tuple[int, int, int]]
+Uses = Sequence[tuple[int, Sequence[tuple[int, int]]]]
 
 
 def from_object(
@@ -53,20 +53,29 @@ def from_object(
 
 
 def _put_from_objects(
-    numbers: memoryview, uses: Uses, arrays: Sequence[NDArray[Any]],
+    numbers: memoryview, uses: Uses, arrays: Sequence[NDArray[Any]], last: list[int],
     word: Callable[[int], ctypes.c_size_t] = ctypes.c_size_t.from_address, header: int = object.__basicsize__,
 ) -> None:  # fmt: skip
     """`put_addresses` without a call of Python for each address."""
-    for k, place, offset in uses:
-        numbers[place] = word(id(arrays[k]) + header).value + offset
+    for k, places in uses:
+        at = word(id(arrays[k]) + header).value
+        if at != last[k]:
+            last[k] = at
+            for place, offset in places:
+                numbers[place] = at + offset
 
 
-def _put(numbers: memoryview, uses: Uses, arrays: Sequence[NDArray[Any]]) -> None:
-    for k, place, offset in uses:
-        numbers[place] = by_interface(arrays[k]) + offset
+def _put(numbers: memoryview, uses: Uses, arrays: Sequence[NDArray[Any]], last: list[int]) -> None:
+    for k, places in uses:
+        at = by_interface(arrays[k])
+        if at != last[k]:
+            last[k] = at
+            for place, offset in places:
+                numbers[place] = at + offset
 
 
 _read = from_object()
 address_of: Callable[[NDArray[Any]], int] = _read or by_interface
-# for each (k, place, offset): the address of the k-th array plus the offset, as the number at a place
-put_addresses: Callable[[memoryview, Uses, Sequence[NDArray[Any]]], None] = _put_from_objects if _read else _put
+# for each (k, places): the address of the k-th array plus an offset, as the number at each of the places. last: the addresses
+# of the arrays that the numbers hold now, 0 if none: weights, and often outputs too, are where they were in the last call
+put_addresses: Callable[[memoryview, Uses, Sequence[NDArray[Any]], list[int]], None] = _put_from_objects if _read else _put

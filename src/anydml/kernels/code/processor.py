@@ -5,6 +5,7 @@ There is one function for each source. It takes the query as an argument, so tha
 
 from __future__ import annotations
 
+import platform
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -24,6 +25,18 @@ class Caches(NamedTuple):
 USUAL = Caches(1 << 20, 32 << 20)  # if the system does not tell: those of the processors on which the kernels were tuned
 # other sizes are not those of one core or one socket: no cache, a cache that a cluster of cores shares, several sockets
 LIMITS = Caches(128 << 10, 4 << 20), Caches(2 << 20, 512 << 20)
+
+
+@cache
+def name() -> str:
+    """The processor's name, as the system gives it; "" if it gives none."""
+    found = platform.processor()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            found = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), found)
+    except OSError:
+        pass
+    return found
 
 
 @cache

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from anydml.fork_safety import BEGAN
-from anydml.kernels.code import processor
+from anydml.kernels.code import processor, tuned
 from anydml.kernels.code.targets import Target
 
 _FOLDERS = ("", "exact", "schema", "kernels")  # emitters import nothing else of the package
@@ -45,8 +45,9 @@ def identity(emit: Callable[..., str], arguments: tuple[Any, ...]) -> str | None
     if files is None:
         return None
     try:
-        # plans, and emitters too, may depend on the sizes of caches
-        return f"{files} {processor.caches()} {emit.__module__}.{emit.__name__}({_described(arguments)})"
+        # plans, and emitters too, may depend on the sizes of caches and on thresholds
+        known = f"{processor.caches()} {sorted(tuned.measured().items())}"
+        return f"{files} {known} {emit.__module__}.{emit.__name__}({_described(arguments)})"
     except _Unknown:
         return None
 

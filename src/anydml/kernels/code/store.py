@@ -37,6 +37,15 @@ def name_of(key: bytes) -> str:
 
 def read(folder: Path, name: str) -> bytes | None:
     """The content of a file, or None if it does not exist, is damaged or cannot be read."""
+    found = content_of(folder, name, seen=True)
+    return None if found is None else _verified(name, found)
+
+
+def content_of(folder: Path, name: str, *, seen: bool = False) -> bytes | None:
+    """The bytes of a file that only this user can write, not verified; None if it does not exist or cannot be read.
+
+    seen: record the use, as the file's time.
+    """
     try:
         with _opened(folder) as within:
             path = _path(folder, within, name)
@@ -46,10 +55,10 @@ def read(folder: Path, name: str) -> bytes | None:
                 if not stat.S_ISREG(about.st_mode) or _others(about, 0o022):
                     return None
                 with os.fdopen(opened, "rb", closefd=False) as file:
-                    content = _verified(name, file.read())
+                    content = file.read()
             finally:
                 os.close(opened)
-            if content is not None and time.time() - about.st_mtime > _AGE:
+            if seen and time.time() - about.st_mtime > _AGE:
                 with suppress(OSError):  # the file may be read-only
                     os.utime(path, dir_fd=within)
             return content
@@ -65,19 +74,25 @@ def write(folder: Path, name: str, content: bytes, most: int) -> None:
     if len(content) > most // 8:
         return
     with suppress(OSError):  # a folder that cannot be written, or a disk that is full
-        _make(folder)
-        with _opened(folder) as within:
-            new = _path(folder, within, os.urandom(_DIGEST).hex() + UNFINISHED)
-            try:
-                with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN, 0o600, dir_fd=within), "wb") as file:
-                    file.write(_signature(name, content) + content)
-                os.replace(new, _path(folder, within, name), src_dir_fd=within, dst_dir_fd=within)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(new, dir_fd=within)
-                raise
-            if int(name[:2], 16) < 4:
+        place(folder, name, _signature(name, content) + content)
+        if int(name[:2], 16) < 4:
+            with _opened(folder) as within:
                 _make_room(folder, within, most)
+
+
+def place(folder: Path, name: str, content: bytes) -> None:
+    """Write a file whole, under another name, and rename it. A missing folder is created. OSError if that is not possible."""
+    _make(folder)
+    with _opened(folder) as within:
+        new = _path(folder, within, os.urandom(_DIGEST).hex() + UNFINISHED)
+        try:
+            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN, 0o600, dir_fd=within), "wb") as file:
+                file.write(content)
+            os.replace(new, _path(folder, within, name), src_dir_fd=within, dst_dir_fd=within)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(new, dir_fd=within)
+            raise
 
 
 def held(folder: Path) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml.kernels.code import processor
+from anydml.kernels.code.tuned import tuned
 
 CACHE = processor.caches().second
 
@@ -43,4 +44,4 @@ class IntegerTuning(NamedTuple):
     products: int = CACHE // 4  # bytes of products
 
 
-TUNING = IntegerTuning()
+TUNING = tuned("contract", IntegerTuning())

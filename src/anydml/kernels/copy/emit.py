@@ -221,8 +221,14 @@ def rows(target: Target, stream: bool, dense: bool = False, ahead: Prefetch | No
             end = blocks(blocks(head, 4, past_cache=True), LINE // width, past_cache=True)
             short(text, text.at(s, end), text.at(d, end), text.op(f"sub i64 %n, {end}"), LINE, width)
 
-        few = text.op(f"icmp ule i64 %n, {block}")
-        when(text, few, lambda: short(text, s, d, "%n", block + 1, width), long_past_cache if stream else long)
+        def row() -> None:
+            few = text.op(f"icmp ule i64 %n, {block}")
+            when(text, few, lambda: short(text, s, d, "%n", block + 1, width), long_past_cache if stream else long)
+
+        if dense:
+            row()
+        else:  # in place, there is nothing to copy
+            when(text, text.op(f"icmp ne ptr {s}, {d}"), row)
 
     fetch = partial(_row_region, ahead.cache) if ahead else None
     return kernel(body, fetch, dense=int(dense), width=width)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml.kernels.code import processor
+from anydml.kernels.code.tuned import tuned
 
 
 class CopyTuning(NamedTuple):
@@ -22,4 +23,4 @@ class CopyTuning(NamedTuple):
     most_moves: int = 1024  # moves at most, if an output is written part by part
 
 
-TUNING = CopyTuning()
+TUNING = tuned("copy", CopyTuning())

@@ -7,8 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import permutations
 
-from anydml.kernels.match import maps
-from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.match.normal_form import Node, NormalForm
 from anydml.kernels.numbers.singles import SINGLES
 from anydml.schema.node import Constant
 from anydml.tensor import limits
@@ -18,28 +17,13 @@ _HALF = Node("constant", (), Constant(Fraction(1, 2), False))
 
 
 @lru_cache(maxsize=1024)
-def combined(formula: Formula) -> Formula:
+def combined(formula: NormalForm) -> NormalForm:
     """1 / (1 + exp(-x)) as "sigmoid", log1p(exp(x)) as "softplus", a exp(x) - a as a expm1(x) + 0, x times 1 as x.
 
     Also, x erfc(-x / sqrt(2)) / 2 of a float32 x, with its limit, becomes "gelu". A number that is clamped after the addition
     of a small integer is clamped before it, too. Unused nodes are removed.
     """
-    made: list[Node] = []
-    places: list[int] = []
-    for node in formula:
-        moved = Node(node.op, tuple(places[a] for a in node.args), node.data)
-        found = (
-            _itself(made, moved)
-            or _sigmoid(made, moved)
-            or _softplus(made, moved)
-            or _expm1(made, moved)
-            or _gelu(made, moved)
-            or _clamped(made, moved)
-            or moved
-        )
-        made.append(found)
-        places.append(len(made) - 1)
-    return used(made)
+    return formula.rewritten(_itself, _sigmoid, _softplus, _expm1, _gelu, _clamped)
 
 
 def _is_one(node: Node) -> bool:
@@ -158,15 +142,3 @@ def _few_bits(node: Node) -> tuple[int, int] | None:
 def _is_single(node: Node) -> bool:
     """Whether a node's numbers fit float32: it rounds to a type of `singles`, or reads elements of one."""
     return (node.op == "round" and node.data in SINGLES) or (node.op == "stream" and node.data[1] in SINGLES)
-
-
-def used(nodes: list[Node]) -> Formula:
-    """A formula without the nodes that nothing uses."""
-    needed = {len(nodes) - 1}
-    for place in range(len(nodes) - 1, -1, -1):
-        if place in needed:
-            needed.update(nodes[place].args)
-    places = {old: new for new, old in enumerate(sorted(needed))}
-    return maps.formula(
-        tuple(Node(nodes[old].op, tuple(places[a] for a in nodes[old].args), nodes[old].data) for old in sorted(needed))
-    )

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.numbers.floats.rounding import rounded_to_whole
 from anydml.kernels.numbers.known import known_of
 from anydml.kernels.numbers.wholes import WholeNumber
@@ -56,13 +56,13 @@ class ScaledSum(NamedTuple):
         return {x for x in found if x is not None}
 
 
-def quantised_sum(formula: Formula, data_type: DataType) -> ScaledSum | None:
+def quantised_sum(formula: NormalForm, data_type: DataType) -> ScaledSum | None:
     """The sum that a formula computes, if it saturates to an 8-bit type and gives the lower limit for NaN; else None."""
     return _Match(formula, data_type).found() if data_type in BYTES else None
 
 
 class _Match:
-    def __init__(self, formula: Formula, data_type: DataType) -> None:
+    def __init__(self, formula: NormalForm, data_type: DataType) -> None:
         self.formula, self.data_type = formula, data_type
         self.reads = {n.data[0]: n.data[1] for n in formula if n.op == "stream"}
 

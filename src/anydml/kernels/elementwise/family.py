@@ -24,8 +24,10 @@ from anydml.kernels.elementwise.runs import Run, TensorStart, in_order
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, POSITION, STRIDED
 from anydml.kernels.elementwise.undecided import UndecidedElements
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.maps import Formula, Map, maps
-from anydml.kernels.matched import matched
+from anydml.kernels.match.maps import Map, maps
+from anydml.kernels.match.normal_form import NormalForm
+from anydml.kernels.matched import lowers
+from anydml.kernels.numbers.floats.rounding import SIXTEEN_BIT
 from anydml.kernels.numbers.functions import paired
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.state import STATE_WORDS, state_and_list
@@ -35,12 +37,9 @@ MOST_SPARE = 3000  # most bytes of a stack frame
 BEGIN_IN_PAIRS = {*paired.FUNCTIONS, "pow"}  # functions that are computed in pairs of float32 first
 
 
-def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
+@lowers(maps)
+def lower(found: list[Map], target: Target, problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for the statement of a map."""
-    ready = matched(maps, problem, machine)
-    if isinstance(ready, Refused):
-        return ready
-    found, target = ready
     if len(found) > 1:
         return Refused("there are several outputs")
     places = {name: TensorStart(At(name), t) for name, t in problem.tensors.items()}
@@ -105,7 +104,7 @@ def mapped(m: Map, places: Mapping[str, TensorStart], target: Target, most_threa
 
 @lru_cache(maxsize=256)
 def _trial(
-    target: Target, formula: Formula, moves: bool, integral: bool, types: tuple[DataType, ...]
+    target: Target, formula: NormalForm, moves: bool, integral: bool, types: tuple[DataType, ...]
 ) -> tuple[int, bool, Callable[[], engine.Code] | None]:
     """The lanes for a formula, whether it leaves elements undecided, and a function that compiles a kernel for most of these.
 
@@ -138,17 +137,21 @@ def _apart(sizes: Sequence[int], steps: Sequence[int]) -> int:
     return prod(n for n, step in zip(sizes, steps, strict=True) if step)
 
 
-def _by_line(m: Map, part: Box) -> Formula:
+def _by_line(m: Map, part: Box) -> NormalForm:
     """The formula regrouped to elements that are standardised by row; the formula itself if it has none."""
     same = frozenset(k for k in range(len(m.streams)) if not part.row.strides[k] and m.streams[k].name is not None)
     return m.formula if m.moves else regrouped(m.formula, same)
 
 
 @lru_cache(maxsize=256)
-def _paired(target: Target, formula: Formula, types: tuple[DataType, ...]) -> bool:
+def _paired(target: Target, formula: NormalForm, types: tuple[DataType, ...]) -> bool:
     """Whether a formula can be computed in pairs of float32, and is faster in them."""
     body = Body(target.storing)  # what a probe stores is of float64
-    if not paired.serves(body) or types[-1] != DataType.FLOAT32 or not any(n.op in BEGIN_IN_PAIRS for n in formula):
+    if (
+        not paired.serves(body)
+        or types[-1] not in (DataType.FLOAT32, *SIXTEEN_BIT)
+        or not any(n.op in BEGIN_IN_PAIRS for n in formula)
+    ):
         return False
     layouts = (CONTIGUOUS,) * len(types)
     key = MapKey(formula, False, False, types, layouts, 0, 8, False, ("paired", "wide"), True)
@@ -160,7 +163,7 @@ def _paired(target: Target, formula: Formula, types: tuple[DataType, ...]) -> bo
     return any(n.op in paired.MIXED or n.op == "pow" for n in formula) or not any(" x double>" in line for line in body.lines)
 
 
-def _estimated(formula: Formula, data_type: DataType, strides: Sequence[Sequence[int]]) -> bool:
+def _estimated(formula: NormalForm, data_type: DataType, strides: Sequence[Sequence[int]]) -> bool:
     """Whether a formula is a sum of scaled bytes for float32: its scales and zero points are the same for all elements."""
     found = quantised_sum(formula, data_type)
     return found is not None and not any(any(strides[k]) for k in found.constants)

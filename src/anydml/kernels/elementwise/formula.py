@@ -14,7 +14,8 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import scaled
 from anydml.kernels.elementwise.items import Item, LoadedElement, as_bits, as_number, as_whole, value_of
 from anydml.kernels.elementwise.modular import RING, integral_at, modular
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.normal_form import NormalForm
+from anydml.kernels.match.scopes import ScopedWalk, Scopes
 from anydml.kernels.numbers import wholes
 from anydml.kernels.numbers.floats import arithmetic, choices, numbers, rounding, transcendental
 from anydml.kernels.numbers.floats.comparisons import against, compared
@@ -31,14 +32,14 @@ LEVELS = ("paired", "wide", "float64", "doubled")
 
 
 @dataclass(eq=False)
-class FormulaWalk:
-    """The emission of a formula that is stored as a data type, node by node; `items`: the results so far, by the nodes' places.
+class FormulaWalk(ScopedWalk[Item]):
+    """The emission of a formula that is stored as a data type, node by node.
 
     streams: a vector of bits for each stream. moves: whether elements are stored as the bits that were read.
     """
 
     body: Body
-    formula: Formula
+    nodes: NormalForm
     streams: Sequence[Value]
     data_type: DataType
     lanes: int
@@ -46,8 +47,8 @@ class FormulaWalk:
     moves: bool
 
     def __post_init__(self) -> None:
-        formula, data_type = self.formula, self.data_type
-        self.items: dict[int, Item] = {}
+        formula, data_type = self.nodes, self.data_type
+        self.items: Scopes[int, Item] = Scopes()
         self.converted: dict[int, Number] = {}
         wraps = data_type.is_integer and integral_at(formula, len(formula) - 1)  # else the result saturates
         self.modular = modular(formula) if wraps else frozenset()
@@ -55,12 +56,6 @@ class FormulaWalk:
         self.cut = data_type.is_integer and {n.op for n in formula} <= {"stream", "constant", "max", "min", "same"}
         self.cut_at_32_bits = data_type.is_integer and data_type.element_bits <= 32
         self.like = self.body.undefined(Kind("i8", self.lanes))  # constants have as many lanes
-
-    def run(self) -> Item:
-        for place, (op, args, data) in enumerate(self.formula):
-            if place not in self.items:
-                self.items[place] = self._item(place, op, args, data)
-        return self.items[len(self.formula) - 1]
 
     # --- conversions of items ---
 
@@ -113,7 +108,7 @@ class FormulaWalk:
             made = self._of_integers(place, op, [x for x in integers if x is not None], data)
             if made is not None:
                 return made
-        if op == "pow" and self.cut_at_32_bits and place == len(self.formula) - 1:
+        if op == "pow" and self.cut_at_32_bits and place == len(self.nodes) - 1:
             return transcendental.cut_power(self.number(args[0]), self.number(args[1]), self.level)
         return self._of_numbers(place, op, args, data)
 
@@ -133,8 +128,8 @@ class FormulaWalk:
 
     def _scaled(self, place: int, product: int, bias: int) -> Number | None:
         """x * s + b that is stored as FLOAT64, for constants s and b."""
-        op, args, _ = self.formula[product]
-        if self.data_type != DataType.FLOAT64 or place < len(self.formula) - 1 or op != "mul":
+        op, args, _ = self.nodes[product]
+        if self.data_type != DataType.FLOAT64 or place < len(self.nodes) - 1 or op != "mul":
             return None
         x, s, b = self.number(args[0]), self.items[args[1]], self.items[bias]
         if not (x.exact and isinstance(s, Constant) and isinstance(b, Constant)):
@@ -168,7 +163,7 @@ class FormulaWalk:
         """An integer as a tensor holds it."""
         item = self.whole(place)
         low, high = limits(data_type)
-        wraps = integral_at(self.formula, place)
+        wraps = integral_at(self.nodes, place)
         if item is not None and (wraps or (low <= item.low and item.high <= high)):
             return WholeNumber(item.exactly().resized(data_type.element_bits), known_of(data_type))
         number = self.number(place)
@@ -193,7 +188,7 @@ class FormulaWalk:
             assert isinstance(data, DataType)
             return rounding.as_rounded(x[0], data)
         if op in ("floor", "ceil", "truncate", "half_to_even", "half_away"):
-            narrowed = place == len(self.formula) - 1 and self.data_type in SINGLES
+            narrowed = place == len(self.nodes) - 1 and self.data_type in SINGLES
             return rounding.to_whole(op, x[0], narrowed=narrowed)
         if op == "limits":
             return self._limits(x[0], x[1], cast("tuple[tuple[str, str], ...]", data))
@@ -201,7 +196,7 @@ class FormulaWalk:
 
     def _integer_quotient(self, place: int) -> WholeNumber | None:
         """The quotient, truncated toward zero, of integers of more than 32 bits, which float64 may not hold."""
-        op, args, _ = self.formula[place]
+        op, args, _ = self.nodes[place]
         if op != "div":
             return None
         a, b = (self.whole(x) for x in args)

@@ -15,7 +15,8 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import tuning
 from anydml.kernels.elementwise.runs import Run, TensorStart
-from anydml.kernels.match.maps import Map, Node, formula
+from anydml.kernels.match.maps import Map
+from anydml.kernels.match.normal_form import Node, normal_form
 from anydml.tensor import DataType, TensorDesc
 
 BYTES = {DataType.INT4: DataType.INT8, DataType.UINT4: DataType.UINT8}
@@ -61,7 +62,7 @@ def in_bytes(m: Map, places: Mapping[str, TensorStart], target: Target, threads:
             before.append(_run(unpack, target, base, At(own), t.element_bytes, t.span, threads))
     streams = tuple(s._replace(data_type=BYTES.get(s.data_type, s.data_type)) for s in m.streams)
     nodes = [_widened(node) for node in m.formula]
-    return InBytes(m._replace(streams=streams, formula=formula(tuple(nodes))), made, before, after, inner)
+    return InBytes(m._replace(streams=streams, formula=normal_form(tuple(nodes))), made, before, after, inner)
 
 
 def _widened(node: Node) -> Node:

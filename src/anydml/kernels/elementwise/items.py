@@ -6,12 +6,12 @@ import math
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-
+from anydml.exact.formats import wrapped
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.sloped import SlopedLine
 from anydml.kernels.elementwise.standardised import LineMoments
+from anydml.kernels.match.constants import bits_of
 from anydml.kernels.numbers import singles, wholes
 from anydml.kernels.numbers.floats import numbers, rounding
 from anydml.kernels.numbers.floats.numbers import Number
@@ -91,16 +91,12 @@ def as_bits(item: Item, data_type: DataType, like: Value) -> Item:
     """The bits of a constant that is stored beside elements whose bits are moved; any other item unchanged."""
     if not isinstance(item, Constant):
         return item
-    value = value_of(item)
-    whole = data_type.is_integer
-    low, high = limits(data_type) if whole else (-math.inf, math.inf)
-    if not low <= value <= high:
+    low, high = limits(data_type) if data_type.is_integer else (-math.inf, math.inf)
+    bits = bits_of(item, data_type) if low <= value_of(item) <= high else None
+    if bits is None:
         raise Uncompilable("a constant that its type does not hold")
-    element = np.array(int(value) if whole else float(value), data_type.dtype)  # float64 holds fewer integers
-    if element.item() != value:
-        raise Uncompilable("a constant that its type does not hold")
-    bits = like.kind.of(f"i{data_type.element_bits}")
-    return LoadedElement(like.body.constant(bits, int(element.view(f"i{element.itemsize}"))), data_type)
+    width = data_type.element_bits
+    return LoadedElement(like.body.constant(like.kind.of(f"i{width}"), wrapped(bits, width, True)), data_type)
 
 
 # --- stored ---

@@ -9,7 +9,7 @@ from anydml.kernels.call.signature import Signature
 from anydml.kernels.code.targets import Target
 from anydml.kernels.elementwise.geometry import names
 from anydml.kernels.elementwise.streams import POSITION
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.tensor import DataType
 
 
@@ -20,7 +20,7 @@ class MapKey(NamedTuple):
     those that the one before leaves undecided. listed: whether the first leaves any undecided.
     """
 
-    formula: Formula
+    formula: NormalForm
     moves: bool
     integral: bool
     types: tuple[DataType, ...]

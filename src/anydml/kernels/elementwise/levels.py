@@ -13,6 +13,7 @@ from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.items import Item, LoadedElement, stored_item
 from anydml.kernels.elementwise.key import MapKey
 from anydml.kernels.elementwise.line_walk import LineWalk
+from anydml.kernels.match.scopes import Scopes
 from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats.rounding import between_ends
 from anydml.kernels.numbers.singles import SINGLES
@@ -43,7 +44,7 @@ def _element(body: Body, key: MapKey, streams: Sequence[Value], level: str) -> t
     return stored_item(body, item, data_type, key.lanes, integral=key.integral)
 
 
-def of_line(body: Body, key: MapKey, streams: Mapping[int, Value]) -> dict[int, Item]:
+def of_line(body: Body, key: MapKey, streams: Mapping[int, Value]) -> Mapping[int, Item]:
     """The items of a formula's nodes that are the same along a line; streams: the constant ones."""
     kinds = [Kind(f"i{t.element_bits}", key.lanes) for t in key.types[:-1]]
     read = [streams.get(k, body.undefined(kind)) for k, kind in enumerate(kinds)]
@@ -54,7 +55,7 @@ def of_line(body: Body, key: MapKey, streams: Mapping[int, Value]) -> dict[int, 
 def standardised_element(body: Body, key: MapKey, streams: Sequence[Value], known: Mapping[int, Item]) -> tuple[Value, str]:
     """`element` for a formula with standardised elements, with the undecided lanes as bits. known: the result of `of_line`."""
     walk = LineWalk(body, key.formula, streams, key.types[-1], key.lanes, key.levels[0], key.moves)
-    walk.items.update(known)
+    walk.items = Scopes(known, {})
     return stored_quickly(walk, walk.run, key.lanes, integral=key.integral)
 
 

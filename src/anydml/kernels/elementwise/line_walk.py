@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import cast
 
@@ -13,7 +13,7 @@ from anydml.kernels.elementwise import sloped, standardised
 from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.items import Item, LoadedElement, as_number
 from anydml.kernels.elementwise.regrouping import ELEMENT, LINE, SLOPED, SLOPED_LINE, differing
-from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.match.normal_form import Node, NormalForm
 from anydml.kernels.numbers.floats.numbers import Number, settled
 
 
@@ -25,16 +25,15 @@ class LineWalk(FormulaWalk):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.base, self.clamps = _clamps(self.formula)
+        self.base, self.clamps = _clamps(self.nodes)
         self._begun: standardised.Standardised | None = None
 
-    def run_line(self, constant: Collection[int]) -> dict[int, Item]:
+    def run_line(self, constant: Collection[int]) -> Mapping[int, Item]:
         """The items of the nodes that are the same along a line, for all of its groups; constant: the streams that are so."""
-        for place, inside in enumerate(differing(self.formula, constant)):
+        for place, inside in enumerate(differing(self.nodes, constant)):
             if not inside:
-                op, args, data = self.formula[place]
-                self.items[place] = self._settled(self._item(place, op, args, data))
-        return self.items
+                self.put(place, self._settled(self._item(place, *self.nodes[place])))
+        return self.items.nested[0]
 
     def at_base(self) -> standardised.Standardised | None:
         """The element at the base, with its doubtful lanes not yet in its guard."""
@@ -44,14 +43,12 @@ class LineWalk(FormulaWalk):
 
     def fill_to(self, base: int) -> None:
         """Compute a node and all nodes before it."""
-        for place, (op, args, data) in enumerate(self.formula[: base + 1]):
-            if place not in self.items:
-                self.items[place] = self._item(place, op, args, data)
+        self.fill(range(base + 1))
 
     def doubted(self) -> None:
         """Add the doubtful lanes of the element at the base to its guard, for all that is computed from now on."""
         if self.base is not None and self._begun is not None:
-            self.items[self.base] = self._begun.guarded()
+            self.put(self.base, self._begun.guarded())
             self.converted.pop(self.base, None)
 
     def clamped(self, x: Value) -> Value:
@@ -87,7 +84,7 @@ class LineWalk(FormulaWalk):
         return standardised.element(shared, roles, numbers)
 
 
-def _clamps(formula: Formula) -> tuple[int | None, list[tuple[str, float]]]:
+def _clamps(formula: NormalForm) -> tuple[int | None, list[tuple[str, float]]]:
     """The base and the limits of a formula, in order."""
     p, found = len(formula) - 1, list[tuple[str, float]]()
     while formula[p].op in ("max", "min", "same"):

@@ -10,9 +10,10 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from anydml.exact.formats import FORMATS
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise.formula import FormulaWalk
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.functions.approximate import at_least, at_most
@@ -29,8 +30,7 @@ SMALLEST = 2.0**-1000
 APART = 2.0**-10  # logarithms that differ by more make a difference of certain sign: it is at least 2^-10.6 of the larger
 NEARNESS = -1024.0  # a number within 2^NEARNESS of 1 counts as 1, and its difference from 1 as 0
 # logarithms below which a number is stored as 0, and above which it is infinite, with room to spare
-ENDS: Mapping[DataType, tuple[float, float]] = {DataType.FLOAT32: (-152.0, 130.0), DataType.FLOAT16: (-27.0, 18.0),
-                                                  DataType.BFLOAT16: (-136.0, 130.0)}  # fmt: skip
+ENDS: Mapping[DataType, tuple[float, float]] = {t: (form.lowest - 3.0, form.highest + 2.0) for t, form in FORMATS.items()}
 
 
 class Size(NamedTuple):
@@ -50,7 +50,7 @@ class Size(NamedTuple):
         return Size(sign, low, high, Truth(mask, guard).guards(self.guard, other.guard))
 
 
-def stored(body: Body, walk: FormulaWalk, formula: Formula, data_type: DataType) -> tuple[Value, Value]:
+def stored(body: Body, walk: FormulaWalk, formula: NormalForm, data_type: DataType) -> tuple[Value, Value]:
     """The bits of a formula's result where it is stored as 0, infinity or NaN, and the mask of the other lanes.
 
     walk: of the same formula; it has computed all nodes in float64.
@@ -105,7 +105,7 @@ def _below_logarithm(x: Value) -> Value:
     return body.chosen(small, found - 100.0, found)
 
 
-def _made(walk: FormulaWalk, formula: Formula, place: int, sizes: Mapping[int, Size]) -> Size | None:
+def _made(walk: FormulaWalk, formula: NormalForm, place: int, sizes: Mapping[int, Size]) -> Size | None:
     """A node from what is known of its arguments; None where there is no rule."""
     op, args, data = formula[place]
     if op == "select":
@@ -204,7 +204,7 @@ def _of_gelu(x: Number, size: Size) -> Size:
     return Size(size.sign, size.low + low - 1.0, size.high + high - 1.0, either(size.guard, undecided))
 
 
-def _beside_one(walk: FormulaWalk, formula: Formula, args: tuple[int, ...]) -> Size | None:
+def _beside_one(walk: FormulaWalk, formula: NormalForm, args: tuple[int, ...]) -> Size | None:
     """1 - sigmoid(x), which is sigmoid(-x) unless that counts as 0."""
     one, other = (formula[a] for a in args)
     if one.op != "constant" or one.data.value != 1 or other.op != "sigmoid":

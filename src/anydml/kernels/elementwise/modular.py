@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from anydml.kernels.match import maps
-from anydml.kernels.match.maps import Formula, over_streams
+from anydml.kernels.match.maps import over_streams
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.schema.expression import each
 from anydml.schema.traversal import integral
 
@@ -11,19 +11,15 @@ RING = {"add", "sub", "mul", "neg"}
 KEEPS_MODULUS = {*RING, "select", "power", "same", "row_sum", "row_product"}
 
 
-def integral_at(formula: Formula, place: int) -> bool:
+def integral_at(formula: NormalForm, place: int) -> bool:
     """Whether a node is integral."""
     i = each((1,))
-    body, _ = over_streams(maps.Formula(formula[: place + 1]), (1,), i)
+    body, _ = over_streams(formula[: place + 1], (1,), i)
     return integral(body)
 
 
-def modular(formula: Formula) -> frozenset[int]:
+def modular(formula: NormalForm) -> frozenset[int]:
     """The sums, products and selections of which the stored integer depends only on the value modulo 2^bits."""
-    uses: list[list[int]] = [[] for _ in formula]
-    for place, (_, args, _) in enumerate(formula):
-        for a in args:
-            uses[a].append(place)
     found = [False] * len(formula)
     found[-1] = True
     for place in range(len(formula) - 2, -1, -1):
@@ -31,6 +27,6 @@ def modular(formula: Formula) -> frozenset[int]:
             found[user]
             and formula[user].op in KEEPS_MODULUS
             and (formula[user].op != "select" or formula[user].args[0] != place)
-            for user in uses[place]
+            for user in formula.users[place]
         )
     return frozenset(place for place, yes in enumerate(found) if yes and formula[place].op in KEEPS_MODULUS)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.key import MapKey
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.numbers.functions.approximate import at_least, at_most
 from anydml.schema.node import Constant
 from anydml.tensor import DataType
@@ -77,7 +77,7 @@ def near_zero(key: MapKey) -> NearZero | None:
 
 
 class _SeriesMatch:
-    def __init__(self, formula: Formula) -> None:
+    def __init__(self, formula: NormalForm) -> None:
         self.formula = formula
 
     def found(self) -> NearZero | None:

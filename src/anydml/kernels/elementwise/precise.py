@@ -14,7 +14,8 @@ from typing import cast
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.precise_patterns import between, is_softsign, weighted
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.normal_form import NormalForm
+from anydml.kernels.match.scopes import ScopedWalk, Scopes
 from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.doubled.arithmetic import (
     FAR,
@@ -51,7 +52,7 @@ from anydml.tensor import DataType, limits
 
 def stored(
     body: Body,
-    formula: Formula,
+    formula: NormalForm,
     streams: Sequence[Value],
     data_type: DataType,
     lanes: int,
@@ -64,29 +65,39 @@ def stored(
 
     known: results by the nodes' places, which are not computed. extremes: zeros, infinities and NaN are decided, too.
     """
-    found = computed(body, formula, streams, lanes, known or {}, extremes=extremes)
+    found = PreciseWalk(body, formula, streams, lanes, known, extremes=extremes).run()
     return finished(found, data_type, integral=integral, extremes=extremes)
 
 
-def computed(
-    body: Body, formula: Formula, streams: Sequence[Value], lanes: int, known: Mapping[int, Precise], *, extremes: bool = False
-) -> Precise:
-    """The result of a formula; known: results by the nodes' places, which are not computed."""
-    items: list[Precise | Truth] = []
-    for place, (op, args, data) in enumerate(formula):
-        if place in known:
-            items.append(known[place])
-        elif op == "div" and is_softsign(formula, place):
-            x = items[args[0]]
+class PreciseWalk(ScopedWalk[Precise | Truth]):
+    """The emission of a formula in twice float64's precision; known: results by the nodes' places, which are not computed."""
+
+    def __init__(
+        self,
+        body: Body,
+        nodes: NormalForm,
+        streams: Sequence[Value],
+        lanes: int,
+        known: Mapping[int, Precise] | None = None,
+        *,
+        extremes: bool = False,
+    ) -> None:
+        self.body, self.nodes, self.streams, self.lanes = body, nodes, streams, lanes
+        self.known, self.extremes = known or {}, extremes
+        self.items = Scopes()
+
+    def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Precise | Truth:
+        if place in self.known:
+            return self.known[place]
+        operands = [self.item(a) for a in args]
+        if op == "div" and is_softsign(self.nodes, place):
+            x = operands[0]
             assert isinstance(x, Precise)
-            items.append(softsign(x))
-        else:
-            items.append(item(body, op, [items[a] for a in args], data, streams, lanes, extremes=extremes))
-            if op == "add" and (parts := weighted(formula, place)) is not None:
-                items[-1] = between(items[-1], *(items[a] for a in parts))
-    x = items[-1]
-    assert isinstance(x, Precise)
-    return x
+            return softsign(x)
+        made = item(self.body, op, operands, data, self.streams, self.lanes, extremes=self.extremes)
+        if op == "add" and (parts := weighted(self.nodes, place)) is not None:
+            return between(made, *map(self.item, parts))
+        return made
 
 
 def finished(x: Precise | Truth, data_type: DataType, *, integral: bool, extremes: bool = False) -> tuple[Value, Value | None]:

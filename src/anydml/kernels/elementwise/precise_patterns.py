@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.numbers.doubled.arithmetic import Precise, add, finite, multiply, select, subtract
 from anydml.kernels.numbers.lanes import Truth
 
 
-def weighted(formula: Formula, place: int) -> tuple[int, int, int] | None:
+def weighted(formula: NormalForm, place: int) -> tuple[int, int, int] | None:
     """z, a and b of a sum (1 - z) a + z b."""
     for first, second in permutations(formula[place].args):
         if formula[first].op != "mul" or formula[second].op != "mul":
@@ -32,7 +32,7 @@ def between(made: Precise | Truth, *parts: Precise | Truth) -> Precise:
     return select(Truth(better), other, made)
 
 
-def is_softsign(formula: Formula, place: int) -> bool:
+def is_softsign(formula: NormalForm, place: int) -> bool:
     """Whether a quotient is x / (1 + |x|)."""
     x, under = formula[place].args
     total = formula[under]

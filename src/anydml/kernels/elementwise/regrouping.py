@@ -11,8 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from anydml.kernels.elementwise.combined import used
-from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.match.normal_form import Node, NormalForm, used
 from anydml.kernels.numbers.singles import SINGLES
 from anydml.schema.node import Constant
 
@@ -21,12 +20,9 @@ SLOPED_LINE, SLOPED = "sloped_line", "sloped"
 TERMS = 3  # the most terms that are added to the product
 
 
-def differing(formula: Formula, constant: Collection[int]) -> tuple[bool, ...]:
+def differing(formula: NormalForm, constant: Collection[int]) -> tuple[bool, ...]:
     """By node: whether it differs along a line; constant: the streams that don't."""
-    found: list[bool] = []
-    for op, args, data in formula:
-        found.append(data[0] not in constant if op == "stream" else not op.startswith("row_") and any(found[a] for a in args))
-    return tuple(found)
+    return formula.varying(lambda node: node.op == "stream" and node.data[0] not in constant)
 
 
 class _Product(NamedTuple):
@@ -47,7 +43,7 @@ class _Element(NamedTuple):
     fixed: list[int]  # terms that are the same for a line
     added: list[int]
 
-    def written(self, formula: Formula, p: int) -> list[Node]:
+    def written(self, formula: NormalForm, p: int) -> list[Node]:
         made = _Written(formula, p)
         a = made.factor(self.factors.above, self.factors.below)
         line = made.of_roles(LINE, ("m", self.m), ("a", a), *(("b", b) for b in self.fixed))
@@ -66,7 +62,7 @@ class _Sloped(NamedTuple):
     less: bool
     factors: _Product
 
-    def written(self, formula: Formula, p: int) -> list[Node]:
+    def written(self, formula: NormalForm, p: int) -> list[Node]:
         made = _Written(formula, p)
         c = made.factor(self.slope.above, self.slope.below)
         assert c is not None
@@ -76,7 +72,7 @@ class _Sloped(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def regrouped(formula: Formula, constant: frozenset[int]) -> Formula:
+def regrouped(formula: NormalForm, constant: frozenset[int]) -> NormalForm:
     """The formula with standardised and sloped elements and their lines; constant: the streams that are the same for a line.
 
     Each element takes the place of a node, so that the loop ends.
@@ -86,7 +82,7 @@ def regrouped(formula: Formula, constant: frozenset[int]) -> Formula:
     return formula
 
 
-def _regrouped(formula: Formula, constant: frozenset[int]) -> list[Node] | None:
+def _regrouped(formula: NormalForm, constant: frozenset[int]) -> list[Node] | None:
     inside = differing(formula, constant)
     for p in range(len(formula) - 1, -1, -1):
         if inside[p] and (found := _element(formula, inside, p) or _sloped(formula, inside, p)) is not None:
@@ -97,7 +93,7 @@ def _regrouped(formula: Formula, constant: frozenset[int]) -> list[Node] | None:
 class _Written:
     """A formula that is rewritten from a node on."""
 
-    def __init__(self, formula: Formula, p: int) -> None:
+    def __init__(self, formula: NormalForm, p: int) -> None:
         self.formula, self.p = formula, p
         self.nodes = list(formula[:p])
 
@@ -132,7 +128,7 @@ class _Written:
         return self.nodes
 
 
-def _element(formula: Formula, inside: Sequence[bool], p: int) -> _Element | None:
+def _element(formula: NormalForm, inside: Sequence[bool], p: int) -> _Element | None:
     """A node as a standardised element, or None: also if its line computes nothing or is used in only one subtraction."""
     terms = list(_terms(formula, p))
     products = [t for t in terms if not _is_single(formula[t])]
@@ -159,7 +155,7 @@ def _element(formula: Formula, inside: Sequence[bool], p: int) -> _Element | Non
     return _Element(x, m, factors, others[0] if others else None, fixed, added)
 
 
-def _sloped(formula: Formula, inside: Sequence[bool], p: int) -> _Sloped | None:
+def _sloped(formula: NormalForm, inside: Sequence[bool], p: int) -> _Sloped | None:
     """A node as a sloped element; None if it is none."""
     factors = _factors(formula, inside, p)
     if len(factors.inside) != 1 or formula[factors.inside[0]].op not in ("add", "sub"):
@@ -175,7 +171,7 @@ def _sloped(formula: Formula, inside: Sequence[bool], p: int) -> _Sloped | None:
     return None
 
 
-def _centre(formula: Formula, inside: Sequence[bool], p: int) -> tuple[int, int] | None:
+def _centre(formula: NormalForm, inside: Sequence[bool], p: int) -> tuple[int, int] | None:
     """The arguments of a difference x - m, of an element and a value that a line shares; None for other nodes."""
     op, args, _ = formula[p]
     if op != "sub" or inside[args[1]] or not (inside[args[0]] and _is_single(formula[args[0]])):
@@ -183,7 +179,7 @@ def _centre(formula: Formula, inside: Sequence[bool], p: int) -> tuple[int, int]
     return args[0], args[1]
 
 
-def _terms(formula: Formula, p: int) -> Iterator[int]:
+def _terms(formula: NormalForm, p: int) -> Iterator[int]:
     op, args, _ = formula[p]
     if op in ("add", "same"):
         for a in args:
@@ -192,7 +188,7 @@ def _terms(formula: Formula, p: int) -> Iterator[int]:
         yield p
 
 
-def _factors(formula: Formula, inside: Sequence[bool], p: int) -> _Product:
+def _factors(formula: NormalForm, inside: Sequence[bool], p: int) -> _Product:
     op, args, _ = formula[p]
     if not inside[p]:
         return _Product([], [p], [])

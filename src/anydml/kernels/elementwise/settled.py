@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.match.maps import Formula, Node
-from anydml.kernels.match.maps import formula as formula_of
+from anydml.kernels.match.normal_form import Node, NormalForm, normal_form
 from anydml.kernels.numbers.floats.rounding import rounded_to_whole
 from anydml.kernels.numbers.functions import paired
 from anydml.kernels.numbers.functions.approximate import at_most
@@ -27,7 +26,7 @@ ERF_SLOPE, ERF_TINY = 2 / math.sqrt(math.pi), 2.0**-30  # beside 2 x / sqrt(pi),
 ONE = 127 << 23  # the bits of 1
 SECOND_BINADE = 2 << 23  # a float32 with lower bits than these is 2^-149 times its bits
 
-_POWER = formula_of(
+_POWER = normal_form(
     (Node("stream", (), (0, DataType.FLOAT32)), Node("stream", (), (1, DataType.FLOAT32)), Node("pow", (0, 1), None))
 )
 
@@ -55,7 +54,7 @@ ENDS = {
 APART = {"pow", *ENDS} - {"log"}  # they are in a function of their own, so that their constants take no registers of a kernel
 
 
-def function(formula: Formula) -> str | None:
+def function(formula: NormalForm) -> str | None:
     """The function that a formula applies to its elements, if some of its results are known."""
     if formula == _POWER:
         return "pow"

@@ -34,7 +34,7 @@ ROUNDED = 7 * U
 KNOWN = 2.0**-38
 ROOM = int(KNOWN * 2**53)  # last places of float64
 INFINITE = 255 << 23  # the bits of a float32
-NORMAL = {DataType.FLOAT16: 2.0**-13, DataType.BFLOAT16: 2.0**-125}  # all elements beyond are normal numbers
+NORMAL = {t: 2.0 ** (form.lowest + form.precision) for t, form in FORMATS.items()}  # all elements beyond are normal numbers
 LEAST, FINEST = 2.0**-125, 2.0**-100  # least constants and factors of limits in float32: none of them is subnormal
 
 
@@ -247,7 +247,7 @@ def beside_ties(y: Value) -> Value:
 
 
 def beside_half_ties(x: Value, data_type: DataType) -> Value:
-    """Whether float32 are no ties of FLOAT16 or BFLOAT16: all that rounds to one of them is on one side.
+    """Whether float32 are no ties of a type of `NARROW`: all that rounds to one of them is on one side.
 
     They are in the range of the type's normal numbers.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml.kernels.code import processor
+from anydml.kernels.code.tuned import tuned
 
 
 class MapTuning(NamedTuple):
@@ -19,4 +20,4 @@ class MapTuning(NamedTuple):
     packed_share: int = 1 << 14  # least bytes of a thread
 
 
-TUNING = MapTuning()
+TUNING = tuned("elementwise", MapTuning())

@@ -16,7 +16,8 @@ from anydml.kernels.call.steps import prepared, table
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
 from anydml.kernels.evaluate.tally import TALLY
-from anydml.kernels.match.maps import Formula, over_streams
+from anydml.kernels.match.maps import over_streams
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.state import UndecidedLists
 from anydml.schema.expression import Tensor, each
@@ -33,7 +34,7 @@ class UndecidedElements(NamedTuple):
     list (`levels.FINER`), if there is one. An entry of a list is the address of an element, and the bits of its inputs.
     """
 
-    formula: Formula
+    formula: NormalForm
     types: tuple[DataType, ...]
     target: Target
     finer: Callable[[], engine.Code] | None
@@ -58,7 +59,7 @@ class UndecidedElements(NamedTuple):
         return left
 
 
-def exactly(formula: Formula, types: tuple[DataType, ...], target: Target, inputs: NDArray[np.int64]) -> NDArray[Any]:
+def exactly(formula: NormalForm, types: tuple[DataType, ...], target: Target, inputs: NDArray[np.int64]) -> NDArray[Any]:
     """The elements that a formula gives for rows of inputs, each a word with the bits of its type."""
     with guard:
         decision, tensors = _decision(formula, types[-1], target)
@@ -67,7 +68,7 @@ def exactly(formula: Formula, types: tuple[DataType, ...], target: Target, input
 
 
 @lru_cache(maxsize=64)
-def _decision(formula: Formula, data_type: DataType, target: Target) -> tuple[Decision, tuple[Tensor, ...]]:
+def _decision(formula: NormalForm, data_type: DataType, target: Target) -> tuple[Decision, tuple[Tensor, ...]]:
     """The decision of a formula's elements over streams as long as the longest list, and the tensors of these streams."""
     i = each((LONGEST_LIST,))
     body, tensors = over_streams(formula, (LONGEST_LIST,), i)

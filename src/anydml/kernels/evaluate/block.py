@@ -14,6 +14,8 @@ from anydml.kernels.evaluate.elements import stores
 from anydml.kernels.evaluate.ends import ends, read_ends
 from anydml.kernels.evaluate.namespace import Namespace
 from anydml.kernels.evaluate.places import is_plain
+from anydml.kernels.match.scopes import Scopes
+from anydml.kernels.match.structure import skipped
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr
 from anydml.schema.traversal import bound_by, free, walk
@@ -27,12 +29,6 @@ _BITWISE = {"bit_and": "&", "bit_or": "|", "bit_xor": "^", "shift_right": ">>", 
 
 def _real(value: Any) -> Real:
     return value if isinstance(value, float) else fmpq(value.numerator, value.denominator)
-
-
-def _guards(e: Expr) -> list[Expr]:
-    """The reads in a reduction's body that leave out a term if they are outside of their tensor."""
-    inner = {node for r in walk(e.args[0]) if bound_by(r) for node in walk(r.args[0])}
-    return [n for n in walk(e.args[0]) if n.op == "read" and n.data[1] == "skipped" and n not in inner]
 
 
 def _settled(e: Expr) -> list[Expr]:
@@ -68,7 +64,7 @@ class Block:
         self.source, self.moves, self._places = source, moves, places
         self.lines: list[str] = []
         self.depth = 1
-        self._known: dict[Any, str] = {}
+        self._known: Scopes[Any, str] = Scopes()
         self._nested = 0
 
     def loops(self, e: Expr) -> Iterator[str]:
@@ -76,7 +72,7 @@ class Block:
         bound = bound_by(e)
         for node in _settled(e):
             self.value(node)
-        guards = _guards(e)
+        guards = skipped(e)
         condition = e.args[1] if e.op != "rank" and len(e.args) > 1 else None
         for i, v in enumerate(bound):
             others = [] if condition is None else [self.index(end) for end in read_ends(v, condition, bound[i:])]
@@ -246,22 +242,20 @@ class Block:
         """`a if condition else b`, each computed in its own branch; None means the element that `e` reads."""
         name = self.source.fresh("v")
         text = self.index if e.sort == "index" else self.value
-        known = self._known
         self._nested += 1
         for keyword, side in ((f"if {condition}:", a), ("else:", b)):
             self._line(keyword)
-            self._known = dict(known)
-            self.depth += 1
-            if side is None:
-                made = self._element(e)
-            elif self._nested > NESTED and side.op in ("select", "read"):
-                made = self.source.outlined(side, self.moves)
-            else:
-                made = text(side)
-            self._line(f"{name} = {made}")
-            self.depth -= 1
+            with self._known.inner():
+                self.depth += 1
+                if side is None:
+                    made = self._element(e)
+                elif self._nested > NESTED and side.op in ("select", "read"):
+                    made = self.source.outlined(side, self.moves)
+                else:
+                    made = text(side)
+                self._line(f"{name} = {made}")
+                self.depth -= 1
         self._nested -= 1
-        self._known = known
         return name
 
     def _number(self, e: Expr) -> str:
@@ -298,11 +292,10 @@ class Block:
                 self._line(f"    {name} = {_special(values[side])}")
                 keyword = "elif"
         self._line("else:")
-        known, self._known = self._known, dict(self._known)
         self.depth += 1
-        self._line(f"{name} = {self.value(body)}")
+        with self._known.inner():
+            self._line(f"{name} = {self.value(body)}")
         self.depth -= 1
-        self._known = known
         return name
 
 

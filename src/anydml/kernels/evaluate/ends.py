@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from anydml.kernels.evaluate.namespace import Namespace
-from anydml.kernels.match.affine import Affine, affine
+from anydml.kernels.match.affine import Affine, affine, below_zero
 from anydml.kernels.match.structure import conjuncts, operands
 from anydml.schema.node import Expr, Variable
 from anydml.schema.traversal import free, walk
@@ -71,17 +71,12 @@ def _inside(guards: Sequence[Expr]) -> Iterator[Affine]:
         for index, size in zip(guard.args, guard.data[0].sizes, strict=True):
             if (found := affine(index)) is not None:
                 yield found
-                yield Affine(size - 1 - found.constant, {v: -f for v, f in found.factors.items()})
+                yield Affine(size - 1, {}).plus(found, -1)
 
 
 def _true(condition: Expr) -> Iterator[Affine]:
     """Numbers that are not negative if a condition holds. Only comparisons of indices give such numbers."""
     for part in operands(condition, "both") if condition.op == "both" else ():
         yield from _true(part)
-    if condition.op in ("less", "less_equal") and all(a.sort == "index" or a.op == "constant" for a in condition.args):
-        x, y = (affine(a) for a in condition.args)
-        if x is not None and y is not None:
-            factors = dict(y.factors)
-            for v, f in x.factors.items():
-                factors[v] = factors.get(v, 0) - f
-            yield Affine(y.constant - x.constant - (condition.op == "less"), {v: f for v, f in factors.items() if f})
+    if all(a.sort == "index" or a.op == "constant" for a in condition.args) and (found := below_zero(condition)) is not None:
+        yield Affine(-1, {}).plus(found, -1)

@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml import progress
 from anydml.exact.reals import Real, as_arb, refined
 from anydml.kernels.evaluate.elements import stores
 from anydml.kernels.evaluate.source import FunctionSource
 from anydml.kernels.evaluate.tally import TALLY
 from anydml.schema.statement import Nest, Statement
 from anydml.tensor import DataType
+
+COUNTED = 64  # elements between two reports of progress
 
 
 def evaluators(
@@ -91,4 +94,13 @@ class Evaluator:
         """The elements at `count` coordinates."""
         dtype = self.data_type.unpacked_dtype
         shown = f"u{dtype.itemsize}" if dtype.kind == "f" else dtype
-        return np.fromiter((self.stored(*at) for at in coordinates), shown, count).view(dtype)
+        if count < COUNTED:
+            return np.fromiter((self.stored(*at) for at in coordinates), shown, count).view(dtype)
+        with progress.shown() as report:
+            return np.fromiter(self._reported(coordinates, count, report), shown, count).view(dtype)
+
+    def _reported(self, coordinates: Iterable[Sequence[int]], count: int, report: progress.Report) -> Iterator[int]:
+        for i, at in enumerate(coordinates):
+            if i % COUNTED == 0:
+                report("evaluating exactly", i, count)
+            yield self.stored(*at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from anydml.schema.node import Expr, make
-from anydml.schema.traversal import bound_by, free, walk
+from anydml.schema.traversal import bound_by, free, rebuilt, walk
 
 
 def expanded(e: Expr) -> Expr:
@@ -14,23 +14,22 @@ def expanded(e: Expr) -> Expr:
     Unlike sums of differences from a mean, sums of elements are sums of integers in some unit. If an element is infinite or
     NaN, both expressions are NaN.
     """
-    nodes = list(walk(e))
-    if not any(_parts(node) for node in nodes):
+    if not any(map(_parts, walk(e))):
         return e
     depends = free(e)
     made: dict[Expr, Expr] = {}
-    for node in nodes:
-        args = tuple([made[a] for a in node.args])
-        same = node if args == node.args else make(node.op, args, node.data, node.sort)
-        parts = _parts(node)
-        bound = set(bound_by(node))
-        if parts is not None and not depends[parts[1]] & bound and depends[parts[0]] & bound:
-            x, m = made[parts[0]], made[parts[1]]
-            count = math.prod(v.size for v in bound_by(node))
-            squares, total = (make("reduce", (term,), node.data) for term in (x * x, x))
-            same = squares - 2 * m * total + count * (m * m)
-        made[node] = same
-    return made[e]
+
+    def replaced(node: Expr, _: tuple[Expr, ...]) -> Expr | None:
+        parts, bound = _parts(node), set(bound_by(node))
+        if parts is None or depends[parts[1]] & bound or not depends[parts[0]] & bound:
+            return None
+        x, m = made[parts[0]], made[parts[1]]
+        count = math.prod(v.size for v in bound_by(node))
+        squares, total = (make("reduce", (term,), node.data) for term in (x * x, x))
+        product: Expr = squares - 2 * m * total + count * (m * m)
+        return product
+
+    return rebuilt(e, replaced, made)
 
 
 def _parts(e: Expr) -> tuple[Expr, Expr] | None:

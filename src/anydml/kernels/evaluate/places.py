@@ -19,14 +19,14 @@ class Places(dict[int, int]):
     """The finite numbers that a float type's bits represent, as integers in units of its smallest subnormal number."""
 
     def __init__(self, data_type: DataType) -> None:
-        form = FORMATS[data_type]
+        self._form = form = FORMATS[data_type]
         self._width, self._sign = form.precision - 1, form.sign
-        self._hidden, self._exponents = 1 << self._width, form.infinity >> self._width
+        self._hidden, self._exponents = 1 << self._width, (1 << form.bits - form.precision) - 1
 
     def __missing__(self, bits: int) -> int:
-        exponent = bits >> self._width & self._exponents
-        if exponent == self._exponents:
+        if not self._form.is_finite(bits):
             raise NotFinite
+        exponent = bits >> self._width & self._exponents
         if len(self) >= KEPT:
             self.clear()
         found = bits & self._hidden - 1

@@ -14,7 +14,7 @@ from anydml.kernels.irregular.loops import OUTER, Loop, described, merged, parts
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.displaced import Displaced, DisplacedElement, Named, displaced
 from anydml.kernels.match.reversed import ReversedLines, reversed_lines
-from anydml.kernels.matched import matched
+from anydml.kernels.matched import lowers
 from anydml.kernels.problem import Problem
 from anydml.schema.statement import Statement
 from anydml.tensor import TensorDesc
@@ -23,21 +23,22 @@ ROW = 16  # bytes from which a row is moved as a whole
 PLACES = 3  # addresses of an element: in the source, in the target and among the indices
 
 
-def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
+def _pattern(statement: Statement) -> Displaced | ReversedLines | str:
+    lines = reversed_lines(statement)
+    return displaced(statement) if isinstance(lines, str) else lines
+
+
+@lowers(_pattern)
+def lower(found: object, target: Target, problem: Problem, machine: Machine) -> Lowered | Refused:
     """The phases: a check of every index, for a scatter the elements under the updates, and the moves by index."""
-    ready: tuple[Displaced | ReversedLines, Target] | Refused = matched(_pattern, problem, machine)
-    if isinstance(ready, Refused):
-        return ready
-    found, target = ready
     if isinstance(found, ReversedLines):
         return reversing.lowered(found, target, problem.tensors, machine.threads)
+    assert isinstance(found, Displaced)
     if found.indices.tensor not in problem.promises.ruled:
         return Refused("no data rule says that indices are in range")
     tensors = problem.tensors
     if tensors[found.target.tensor].data_type.element_bits < 8:
         return Refused("elements are not whole bytes")
-    if found.indices.tensor not in problem.promises.ruled:
-        return Refused("the indices have no data rule")
     (name,) = problem.statement
     size = tensors[name].element_bytes
     threads = machine.threads if size >= tuning.TUNING.alone else 1
@@ -101,11 +102,6 @@ def _checks(target: Target, found: Displaced, tensors: Mapping[str, TensorDesc])
         raise engine.Uncompilable(f"{len(loops)} loops are more than {OUTER + 1}")
     bits = tensors[found.indices.tensor].data_type.element_bits
     return [_check(target, found, named, bits, loops, tensors) for named in found.named]
-
-
-def _pattern(statement: Statement) -> Displaced | ReversedLines | str:
-    lines = reversed_lines(statement)
-    return displaced(statement) if isinstance(lines, str) else lines
 
 
 def _stride(loop: Loop) -> int:

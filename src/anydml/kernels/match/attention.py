@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from anydml.kernels.match.joined import Joined, JoinedElement, ReadElement, Reading, need
 from anydml.kernels.match.structure import conjuncts, equal, operands
-from anydml.kernels.match.unmatched import Unmatched
+from anydml.kernels.match.unmatched import pattern
 from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Nest, Statement
 from anydml.schema.traversal import free
@@ -75,16 +75,13 @@ class Attention(NamedTuple):
     kept: tuple[Kept, ...]
 
 
-def attention(statement: Statement) -> Attention | str:
+@pattern
+def attention(statement: Statement) -> Attention:
     """The attention that a statement computes, or why it is none."""
     main = [name for name, n in statement.items() if not n.moves and n.body.op == "div" and n.body.args[0].op == "reduce"]
-    if len(main) != 1:
-        return NO_ATTENTION
-    try:
-        kept = tuple(_kept(name, n) for name, n in statement.items() if name != main[0])
-        return _AttentionMatching(main[0], statement[main[0]]).found(kept)
-    except Unmatched as error:
-        return str(error)
+    need(len(main) == 1, NO_ATTENTION)
+    kept = tuple(_kept(name, n) for name, n in statement.items() if name != main[0])
+    return _AttentionMatching(main[0], statement[main[0]]).found(kept)
 
 
 def _kept(name: str, nest: Nest) -> Kept:

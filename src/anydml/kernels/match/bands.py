@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from anydml.kernels.match.affine import Affine, affine
+from anydml.kernels.match.affine import below_zero
 from anydml.kernels.match.constants import stored_bits
 from anydml.kernels.match.moves import Move
+from anydml.kernels.match.unmatched import only, pattern
 from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType
@@ -15,11 +16,10 @@ NO_BAND = "the output is not a constant with diagonals of another constant"
 MOST = 4  # diagonals at most
 
 
+@pattern
 def bands(statement: Statement, data_type: DataType) -> list[Move] | str:
     """The moves of the constant, then those of the diagonals; or the reason why a statement is not of this kind."""
-    if len(statement) != 1:
-        return "there are several outputs"
-    ((name, nest),) = statement.items()
+    name, nest = only(statement)
     e, variables, sizes = nest.body, nest.variables, nest.sizes
     if not nest.moves or len(sizes) < 2 or e.op != "select" or e.args[0].op != "both":
         return NO_BAND
@@ -48,19 +48,9 @@ def bands(statement: Statement, data_type: DataType) -> list[Move] | str:
 
 def _bound(e: Expr, x: Variable, y: Variable) -> tuple[int, bool] | None:
     """A condition: (n, True) if it means x - y >= n, (n, False) if it means x - y < n; else None."""
-    if e.op not in ("less", "less_equal"):
-        return None
-    sides = [affine(a) for a in e.args]
-    if sides[0] is None or sides[1] is None:
-        return None
-    left, right = sides[0], sides[1]
-    difference = Affine(left.constant - right.constant, {})
-    for v in {*left.factors, *right.factors}:
-        if factor := left.factors.get(v, 0) - right.factors.get(v, 0):
-            difference.factors[v] = factor
-    constant = difference.constant - (e.op == "less_equal")  # for integers, a <= 0 is a - 1 < 0
-    if difference.factors == {x: 1, y: -1}:
-        return -constant, False
-    if difference.factors == {x: -1, y: 1}:
-        return constant + 1, True
+    found = below_zero(e)
+    if found is not None and found.factors == {x: 1, y: -1}:
+        return -found.constant, False
+    if found is not None and found.factors == {x: -1, y: 1}:
+        return found.constant + 1, True
     return None

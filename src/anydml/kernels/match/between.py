@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.exact.float32 import products_in_float32
-from anydml.kernels.match.unmatched import Unmatched
+from anydml.kernels.match.unmatched import Unmatched, only, pattern
 from anydml.kernels.problem import Problem
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, is_integer, lift, make
 from anydml.schema.statement import Nest
-from anydml.schema.traversal import bound_by, walk
+from anydml.schema.traversal import loops_in, reads_in, rebuilt
 from anydml.schema.types import EIGHT_BIT
 from anydml.schema.windows import inside
 from anydml.tensor import DataType, limits
@@ -78,15 +78,9 @@ class QuantisedMeans(NamedTuple):
     rounding: tuple[float, int]
 
 
-def selected(problem: Problem) -> Problem | str:
+@pattern
+def selected(problem: Problem) -> Problem:
     """The problem of selecting bytes that equals a selection of dequantised elements, or the reason why there is none."""
-    try:
-        return _selected(problem)
-    except Unmatched as error:
-        return str(error)
-
-
-def _selected(problem: Problem) -> Problem:
     name, nest, data_type = _quantised_output(problem)
     inner, scale, zero = quantised(nest.body, data_type)
     constants = problem.promises.constants
@@ -103,35 +97,30 @@ def _selected(problem: Problem) -> Problem:
     if not 0 < rounding[0] * REACH <= float(np.finfo(np.float32).max):
         raise Unmatched("the scale is not positive, or extreme")
     made: dict[Expr, Expr] = {}
-    for e in walk(read):
-        if e.op == "round" and e.data is FLOAT32:
-            key = dequantised(e, constants)
-            if key.tensor is not given.tensor or key.parameters != rounding:
-                raise Unmatched("elements are selected by other elements")
-            made[e] = make("read", tuple(made[a] for a in key.source.args), key.source.data)
-        else:
-            made[e] = make(e.op, tuple(made[a] for a in e.args), e.data) if e.args else e
-    found = made[read]
+
+    def of_bytes(e: Expr, _: tuple[Expr, ...]) -> Expr | None:
+        if e.op != "round" or e.data is not FLOAT32:
+            return None
+        key = dequantised(e, constants)
+        if key.tensor is not given.tensor or key.parameters != rounding:
+            raise Unmatched("elements are selected by other elements")
+        return make("read", tuple([made[a] for a in key.source.args]), key.source.data)
+
+    found = rebuilt(read, of_bytes, made)
     body = make("read", (*found.args[:-1], lift(limits(data_type)[0])), found.data)
     return problem._replace(statement={name: Nest(nest.index, body, moves=True)})
 
 
-def quantised_means(problem: Problem) -> QuantisedMeans | str:
+@pattern
+def quantised_means(problem: Problem) -> QuantisedMeans:
     """The means that a statement quantises, or the reason why it is not of this kind."""
-    try:
-        return _means(problem)
-    except Unmatched as error:
-        return str(error)
-
-
-def _means(problem: Problem) -> QuantisedMeans:
     chain = quantised_chain(problem)
     nest = next(iter(problem.statement.values()))
     body = chain.body
     if chain.added is not None or body.op != "div" or body.args[0].op != "reduce" or body.args[0].data[0] != "sum":
         raise Unmatched("the elements are not means")
     total, number = body.args
-    if len(total.args) != 1 or any(e.op == "read" for e in walk(number)):
+    if len(total.args) != 1 or reads_in(number):
         raise Unmatched("the elements are not means of elements")
     given = dequantised(total.args[0], problem.promises.constants)
     t, read = given.tensor, given.source
@@ -167,16 +156,14 @@ def _terms(body: Expr) -> tuple[Expr, Expr]:
     """The two tensors that are added: first the one that is not dequantised, then the other."""
 
     x, y = body.args
-    of_bytes = [e.args[0].op == "mul" and not any(map(bound_by, walk(e))) for e in (x, y)]
+    of_bytes = [e.args[0].op == "mul" and not loops_in(e) for e in (x, y)]
     if of_bytes[0] == of_bytes[1]:
         raise Unmatched("of two tensors that are added, not one is dequantised")
     return (y, x) if of_bytes[0] else (x, y)
 
 
 def _quantised_output(problem: Problem) -> tuple[str, Nest, DataType]:
-    if len(problem.statement) != 1:
-        raise Unmatched("there are several outputs")
-    ((name, nest),) = problem.statement.items()
+    name, nest = only(problem.statement)
     data_type = problem.tensors[name].data_type
     if nest.moves or data_type not in EIGHT_BIT:
         raise Unmatched("the output is not quantised")

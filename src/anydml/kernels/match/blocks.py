@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from anydml.kernels.match.affine import Affine, affine
 from anydml.schema.expression import each
-from anydml.schema.node import Expr, Variable, is_integer, lift, make
-from anydml.schema.traversal import walk
+from anydml.schema.node import Expr, Variable, is_integer, make
+from anydml.schema.traversal import divisions_in
 
 Cut = Mapping[Variable, Expr]
 """Variable -> the same index in the variables into which it is split: their sum, each times its factor."""
@@ -20,11 +20,11 @@ def blocks(variables: Sequence[Variable], body: Expr) -> tuple[list[Variable], C
     A variable v of 12 values that is divided by 4 becomes two variables, v // 4 of 3 values and v % 4 of 4. A variable is split
     if each of its divisors divides the next one, and the last one divides its size.
     """
-    divisions = [e for e in walk(body) if e.op in ("floordiv", "mod") and is_integer(e.args[1])]
-    if not divisions:
+    divided = [e for e in divisions_in(body) if is_integer(e.args[1])]
+    if not divided:
         return list(variables), None
     divisors: dict[Variable, set[int]] = {}
-    for e in divisions:
+    for e in divided:
         if (found := _scale(e.args[0])) is not None:
             v, scale = found
             divisors.setdefault(v, set()).add(scale * int(e.args[1].data.value))
@@ -37,7 +37,7 @@ def blocks(variables: Sequence[Variable], body: Expr) -> tuple[list[Variable], C
             continue
         digits = each([n // m for m, n in pairwise(ends)])
         made += reversed(digits.bound)
-        cut[v] = _sum(0, dict(zip(digits.bound, ends[:-1], strict=True)))
+        cut[v] = Affine(0, dict(zip(digits.bound, ends[:-1], strict=True))).expression()
     return made, cut
 
 
@@ -49,9 +49,9 @@ def in_blocks(index: Expr, cut: Cut) -> Expr:
         return index
     args = tuple(in_blocks(a, cut) for a in index.args)
     if index.op in ("floordiv", "mod") and is_integer(args[1]) and (dividend := affine(args[0])) is not None:
-        found = _divided(dividend, int(args[1].data.value), index.op)
+        found = dividend.divided(int(args[1].data.value), index.op)
         if found is not None:
-            return found
+            return found.expression()
     return make(index.op, args, index.data)
 
 
@@ -63,21 +63,3 @@ def _scale(e: Expr) -> tuple[Variable, int] | None:
         return None
     v, scale = found
     return v, scale * int(e.args[1].data.value) if e.op == "floordiv" else scale
-
-
-def _divided(x: Affine, divisor: int, op: str) -> Expr | None:
-    """The quotient or remainder of a sum, if the terms that the divisor does not divide add up to less than the divisor."""
-    rest = {v: factor for v, factor in x.factors.items() if factor % divisor}
-    most = x.constant % divisor + sum(factor * (v.size - 1) for v, factor in rest.items())
-    if any(factor < 0 for factor in rest.values()) or most >= divisor:
-        return None
-    if op == "mod":
-        return _sum(x.constant % divisor, rest)
-    return _sum(x.constant // divisor, {v: factor // divisor for v, factor in x.factors.items() if v not in rest})
-
-
-def _sum(constant: int, factors: Mapping[Variable, int]) -> Expr:
-    total = lift(constant)
-    for v, factor in factors.items():
-        total = total + Expr("variable", (), v, "index") * factor
-    return total

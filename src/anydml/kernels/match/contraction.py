@@ -12,14 +12,15 @@ from itertools import product
 from typing import NamedTuple
 
 from anydml.kernels.match import maps
-from anydml.kernels.match.affine import Affine, below
-from anydml.kernels.match.maps import Formula, Stream
+from anydml.kernels.match.affine import Affine, affine_in, below
+from anydml.kernels.match.maps import Stream
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.match.structure import conjuncts
-from anydml.kernels.match.unmatched import Unmatched
+from anydml.kernels.match.unmatched import Unmatched, only, pattern
 from anydml.schema.expression import Tensor
 from anydml.schema.node import INDEX, Expr, Variable, is_integer, lift, make
 from anydml.schema.statement import Nest, Statement
-from anydml.schema.traversal import bound_by, walk
+from anydml.schema.traversal import divisions_in, loops_in
 from anydml.tensor import DataType
 
 SUM = "(the sum)"  # the stream of a formula that stands for the sum
@@ -49,21 +50,17 @@ class Contraction(NamedTuple):
     terms: tuple[Variable, ...]
     factors: tuple[Factor, Factor]
     streams: tuple[Stream, ...]
-    formula: Formula
+    formula: NormalForm
 
 
-def contractions(statement: Statement) -> list[Contraction] | str:
+@pattern
+def contractions(statement: Statement) -> list[Contraction]:
     """The contractions that compute a statement, each different elements; or the reason why there are none."""
-    if len(statement) > 1:
-        return "there are several outputs"
-    ((name, nest),) = statement.items()
-    sums = [e for e in walk(nest.body) if bound_by(e)]
+    name, nest = only(statement)
+    sums = loops_in(nest.body)
     if nest.moves or len(sums) != 1 or sums[0].op != "reduce" or sums[0].data[0] != "sum":
-        return NO_PRODUCTS
-    try:
-        return list(_ContractionMatching(name, nest, sums[0]).found())
-    except Unmatched as error:
-        return str(error)
+        raise Unmatched(NO_PRODUCTS)
+    return list(_ContractionMatching(name, nest, sums[0]).found())
 
 
 class _ContractionMatching:
@@ -153,8 +150,8 @@ class _ContractionMatching:
     def _blocks(self) -> dict[Variable, int]:
         """The variables of the output that are divided in indices, and the divisor of each, which must divide the size."""
         found: dict[Variable, set[int]] = {}
-        for e in walk(self.total.args[0]):
-            if e.op in ("floordiv", "mod") and e.args[0].op == "variable" and is_integer(e.args[1]):
+        for e in divisions_in(self.total.args[0]):
+            if e.args[0].op == "variable" and is_integer(e.args[1]):
                 found.setdefault(e.args[0].data, set()).add(int(e.args[1].data.value))
         for v, sizes in found.items():
             if len(sizes) > 1 or v.size % min(sizes):
@@ -194,68 +191,24 @@ def _divisible(e: Expr) -> tuple[Affine, int] | None:
     x, zero = e.args
     if x.op != "mod" or zero is not lift(0) or not is_integer(x.args[1]):
         return None
-    variables = {v.data: Affine(0, {v.data: 1}) for v in walk(x) if v.op == "variable"}
-    return _index(x.args[0], variables), int(x.args[1].data.value)
+    return _index(x.args[0], {}), int(x.args[1].data.value)
 
 
 def _index(e: Expr, env: Mapping[Variable, Affine]) -> Affine:
     """An index in the variables of `env`. Quotients and remainders must be affine too."""
-    op = e.op
-    if op == "variable":
-        return env[e.data]
-    if is_integer(e):
-        return Affine(int(e.data.value), {})
-    args = [_index(a, env) for a in e.args]
-    if op == "neg":
-        return _times(args[0], -1)
-    if op in ("add", "sub"):
-        return _plus(args[0], args[1] if op == "add" else _times(args[1], -1))
-    if op == "mul":
-        x, y = args if not args[1].factors else args[::-1]
-        if not y.factors:
-            return _times(x, y.constant)
-    if op in ("floordiv", "mod") and not args[1].factors:
-        divisor = args[1].constant
-        whole = {v: f for v, f in args[0].factors.items() if f % divisor == 0}
-        left = {v: f for v, f in args[0].factors.items() if f % divisor}
-        constant = args[0].constant
-        low = constant % divisor + sum(min(f * (v.size - 1), 0) for v, f in left.items())
-        high = constant % divisor + sum(max(f * (v.size - 1), 0) for v, f in left.items())
-        if low >= 0 and high < divisor:
-            if op == "mod":
-                return Affine(constant % divisor, left)
-            return Affine(constant // divisor, {v: f // divisor for v, f in whole.items()})
-    raise Unmatched("an index is not affine")
-
-
-def _times(x: Affine, n: int) -> Affine:
-    return Affine(x.constant * n, {v: f * n for v, f in x.factors.items()} if n else {})
-
-
-def _plus(x: Affine, y: Affine) -> Affine:
-    factors = dict(x.factors)
-    for v, f in y.factors.items():
-        factors[v] = factors.get(v, 0) + f
-    return Affine(x.constant + y.constant, {v: f for v, f in factors.items() if f})
-
-
-def _expression(x: Affine) -> Expr:
-    made = lift(x.constant)
-    for v, f in x.factors.items():
-        made = make("variable", (), v) * f + made
-    return made
+    return affine_in(e, lambda node: env.get(node.data) if node.op == "variable" else None)
 
 
 def _replaced(e: Expr, old: Expr, new: Expr, env: Mapping[Variable, Affine]) -> Expr:
     """The expression in other variables, with one node replaced, and without factors of 1."""
     made: dict[Expr, Expr] = {old: new}
     stack = [(e, False)]
-    while stack:
+    while stack:  # not through the node that is replaced, which has other variables
         node, ready = stack.pop()
         if node in made:
             continue
         if node.op == "variable":
-            made[node] = _expression(env[node.data])
+            made[node] = env[node.data].expression()
         elif not node.args:
             made[node] = node
         elif not ready:

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from anydml.kernels.match.affine import affine
 from anydml.kernels.match.product import EIGHT_BIT, Operand, read_of, requantised
+from anydml.kernels.match.structure import reads_input
+from anydml.kernels.match.unmatched import only, pattern
 from anydml.kernels.problem import Problem
 from anydml.schema.node import Expr, Variable, is_integer, lift
 from anydml.tensor import DataType, TensorFlags
@@ -61,11 +63,10 @@ class Convolution(NamedTuple):
         return frozenset(scale.operand.name for scale in self.scales or ())
 
 
+@pattern
 def convolution(problem: Problem) -> Convolution | str:
     """The convolution that a statement computes, or the reason why it is not of this kind."""
-    if len(problem.statement) != 1:
-        return "there are several outputs"
-    ((name, nest),) = problem.statement.items()
+    name, nest = only(problem.statement)
     if nest.moves or not 3 <= len(nest.index) <= 5:
         return NO_CONVOLUTION
     output, i = Operand(name, problem.tensors[name]), nest.variables
@@ -117,7 +118,7 @@ def _factors(
     c, *k = terms
     (x, x_centre), (f, f_centre) = ((e.args if e.op == "sub" else (e, None)) for e in (x, f))
     filters = read_of(f)
-    if filters is None or x.op != "read" or x.data[1] not in ("inside", "skipped") or x.data[0].definition is not None:
+    if filters is None or not reads_input(x, "inside", "skipped"):
         return None
     source = x.data[0]
     if source.data_type not in EIGHT_BIT or filters.data_type not in EIGHT_BIT or len(source.sizes) != len(i):

@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from anydml.kernels.match.affine import Affine, affine
 from anydml.kernels.match.constants import stored_bits
 from anydml.kernels.match.moves import Move
+from anydml.kernels.match.structure import is_whole, operands
+from anydml.kernels.match.unmatched import only, pattern
 from anydml.schema.node import Expr, is_integer
 from anydml.schema.statement import Statement
 
 NOT_DILATED = "elements are not stored at equal distances in a constant"
 
 
+@pattern
 def dilated(statement: Statement) -> list[Move] | str:
     """The move of the constant, then the move of the input over it; or the reason why a statement is not of this kind."""
-    if len(statement) != 1:
-        return "there are several outputs"
-    ((name, nest),) = statement.items()
+    name, nest = only(statement)
     if not nest.moves or nest.body.op != "select":
         return NOT_DILATED
     condition, read, constant = nest.body.args
@@ -63,12 +64,8 @@ def _divided(at: Expr) -> tuple[Affine | None, int, tuple[Expr, ...] | None]:
 
 def _conditions(e: Expr) -> Iterator[tuple[Expr, ...] | None]:
     """The arguments of the remainders that have to be 0, except those modulo 1; None for every other condition."""
-    if e.op == "both":
-        yield from _conditions(e.args[0])
-        yield from _conditions(e.args[1])
-        return
-    remainder, zero = e.args if e.op == "equal" else (None, None)
-    if remainder is None or zero is None or remainder.op != "mod" or not is_integer(zero) or zero.data.value != 0:
-        yield None
-    elif not (is_integer(remainder.args[1]) and remainder.args[1].data.value == 1):
-        yield remainder.args
+    for condition in operands(e, "both"):
+        if condition.op != "equal" or condition.args[0].op != "mod" or not is_whole(condition.args[1], 0):
+            yield None
+        elif not is_whole(condition.args[0].args[1], 1):
+            yield condition.args[0].args

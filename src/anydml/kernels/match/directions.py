@@ -7,7 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from anydml.kernels.match.affine import Affine
-from anydml.kernels.match.maps import Node, formula
+from anydml.kernels.match.normal_form import Nodes
 from anydml.kernels.match.states import (
     Before,
     Direction,
@@ -19,10 +19,9 @@ from anydml.kernels.match.states import (
     StateFormula,
     StateProduct,
     definition,
-    is_zero,
 )
 from anydml.kernels.match.stepped import StepLoop, SteppedElement, in_direction, joined, linear, place
-from anydml.kernels.match.structure import Differences
+from anydml.kernels.match.structure import Differences, is_whole
 from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.expression import Tensor
 from anydml.schema.identities import rewritten
@@ -67,7 +66,7 @@ class InDirection:
 
     def _stage(self, state: int | None, body: Expr, unit: Variable) -> int:
         made = _UnitFormula(self, unit)
-        stage = StateFormula(state, formula(made.of(body)), tuple(made.leaves))
+        stage = StateFormula(state, made.nodes.ended(made.place(body)), tuple(made.nodes.streams))
         if stage not in self.stages:
             self.stages.append(stage)
         return self.stages.index(stage)
@@ -76,7 +75,7 @@ class InDirection:
         """Record the initial values of states."""
         for read, start, renamed in starts:
             tensor, unit = read.data[0], read.args[3].data
-            if is_zero(start):
+            if is_whole(start, 0):
                 found = None
             else:
                 units = [v for v, meant in renamed.items() if meant is unit] or [unit]
@@ -141,34 +140,17 @@ class _UnitFormula:
 
     def __init__(self, direction: InDirection, unit: Variable) -> None:
         self.direction, self.unit = direction, unit
-        self.leaves: list[Leaf] = []
-        self.nodes: list[Node] = []
-        self.known: dict[Node, int] = {}
+        self.nodes = Nodes()
         self.places: dict[Expr, int] = {}
 
-    def of(self, e: Expr) -> tuple[Node, ...]:
-        last = self._place(e)
-        if last != len(self.nodes) - 1:
-            self.nodes.append(Node("same", (last,), None))
-        return tuple(self.nodes)
-
-    def _place(self, e: Expr) -> int:
+    def place(self, e: Expr) -> int:
         if e not in self.places:
-            self.places[e] = self._add(self._node(e))
+            self.places[e] = self._add(e)
         return self.places[e]
 
-    def _node(self, e: Expr) -> Node:
+    def _add(self, e: Expr) -> int:
         if e.op in ("read", "reduce"):
-            leaf = self.direction.leaf(e, self.unit)
-            if leaf not in self.leaves:
-                self.leaves.append(leaf)
-            return Node("stream", (), (self.leaves.index(leaf), self.direction.whole.data_type))
+            return self.nodes.stream(self.direction.leaf(e, self.unit), self.direction.whole.data_type)
         if e.sort == INDEX or e.op in ("position", "philox", "rank", "first_largest", "first_smallest"):
             raise Unmatched("an element depends on its position")
-        return Node(e.op, tuple(self._place(a) for a in e.args), e.data)
-
-    def _add(self, node: Node) -> int:
-        if node not in self.known:
-            self.known[node] = len(self.nodes)
-            self.nodes.append(node)
-        return self.known[node]
+        return self.nodes.add(e.op, tuple(self.place(a) for a in e.args), e.data)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from typing import NamedTuple, NoReturn
 
 from anydml.kernels.match.affine import Affine, affine
 from anydml.kernels.match.moves import Move, moves
-from anydml.kernels.match.unmatched import Unmatched
+from anydml.kernels.match.structure import is_whole, operands, reads_input
+from anydml.kernels.match.unmatched import Unmatched, need, only, pattern
 from anydml.schema.expression import Tensor, as_number, unraveled
-from anydml.schema.node import Expr, Variable, is_integer, make
+from anydml.schema.node import Expr, Variable, make
 from anydml.schema.statement import Nest, Statement
-from anydml.schema.traversal import walk
+from anydml.schema.traversal import walk, with_nodes
 
 
 class Named(NamedTuple):
@@ -63,17 +64,12 @@ NEITHER = "an index is neither affine nor read from data"
 NONE_NAMED = "no index is read from data"
 
 
-def displaced(statement: Statement) -> Displaced | str:
+@pattern
+def displaced(statement: Statement) -> Displaced:
     """The moves from or to indices in data that compute a statement's only output, or the reason why it is none."""
-    if len(statement) != 1:
-        return "there are several outputs"
-    ((name, nest),) = statement.items()
-    if not nest.moves:
-        return NO_MOVE
-    try:
-        return _scattered(name, nest) if nest.body.op == "select" else _gathered(name, nest)
-    except Unmatched as error:
-        return str(error)
+    name, nest = only(statement)
+    need(nest.moves, NO_MOVE)
+    return _scattered(name, nest) if nest.body.op == "select" else _gathered(name, nest)
 
 
 def _gathered(name: str, nest: Nest) -> Displaced:
@@ -109,7 +105,7 @@ def _scattered(name: str, nest: Nest) -> Displaced:
     bound, condition, update = _by_position(condition, update)
     named: list[Callable[..., Named]] = []
     reads, taken = list[Expr](), set[Variable]()
-    for met in _conjunction(condition):
+    for met in operands(condition, "both"):
         if met.op != "equal" or met.args[1].op != "position":
             _refuse("the condition does not compare an index that is read with the output's index")
         value, place = met.args
@@ -149,8 +145,8 @@ def _by_position(condition: Expr, update: Expr) -> tuple[tuple[Variable, ...], E
         _refuse("duplicates are not decided by the last position")
     found, variables = unraveled(last, [v.size for v in bound]), _variables_in(key, bound)
     # the indices of dimensions of size 1 may be the same node; any variable may replace them, since they are 0
-    update = _replaced(update, dict(zip(found, variables, strict=True)))
-    is_met = _replaced(key.args[0], dict(zip(variables, found, strict=True))) is condition
+    update = with_nodes(update, dict(zip(found, variables, strict=True)))
+    is_met = with_nodes(key.args[0], dict(zip(variables, found, strict=True))) is condition
     if not is_met or any(e is last for e in walk(update)):
         _refuse("the update is not the last one that meets the condition")
     return bound, key.args[0], update
@@ -160,29 +156,6 @@ def _variables_in(e: Expr, bound: Sequence[Variable]) -> list[Expr]:
     """The nodes of variables. Nodes in the expression are reused, since two nodes of one variable are not equal."""
     nodes = {node.data: node for node in walk(e) if node.op == "variable"}
     return [nodes[v] if v in nodes else make("variable", (), v, "index") for v in bound]
-
-
-def _replaced(e: Expr, by: Mapping[Expr, Expr]) -> Expr:
-    made: dict[Expr, Expr] = {}
-
-    def replace(node: Expr) -> Expr:
-        if node not in made:
-            found = by.get(node)
-            if found is None:
-                args = tuple([replace(a) for a in node.args])
-                found = node if args == node.args else make(node.op, args, node.data, node.sort)
-            made[node] = found
-        return made[node]
-
-    return replace(e)
-
-
-def _conjunction(e: Expr) -> Iterator[Expr]:
-    if e.op == "both":
-        yield from _conjunction(e.args[0])
-        yield from _conjunction(e.args[1])
-    else:
-        yield e
 
 
 def _named_place(e: Expr, nest: Nest) -> tuple[int | None, int, Sequence[Variable]]:
@@ -207,18 +180,14 @@ def _wrapped(e: Expr, size: int) -> tuple[Expr, bool]:
     if e.op != "select":
         return e, False
     condition, above, value = e.args
-    negative = condition.op == "less" and condition.args[0] is value and _is(condition.args[1], 0)
-    if not negative or above.op != "add" or above.args[0] is not value or not _is(above.args[1], size):
+    negative = condition.op == "less" and condition.args[0] is value and is_whole(condition.args[1], 0)
+    if not negative or above.op != "add" or above.args[0] is not value or not is_whole(above.args[1], size):
         _refuse(NEITHER)
     return value, True
 
 
-def _is(e: Expr, n: int) -> bool:
-    return is_integer(e) and e.data.value == n
-
-
 def _read(e: Expr) -> tuple[Tensor, tuple[Expr, ...]]:
-    if e.op != "read" or e.data[1] != "inside" or e.data[0].definition is not None:
+    if not reads_input(e, "inside"):
         _refuse("an element is not one of an input")
     return e.data[0], e.args
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from anydml.kernels.match.affine import Affine, affine
+from anydml.kernels.match import unmatched
+from anydml.kernels.match.affine import Affine, affine_in
 from anydml.kernels.match.blocks import Cut, blocks, in_blocks
-from anydml.kernels.match.unmatched import Unmatched
-from anydml.schema.node import Expr, Variable, is_integer, make
+from anydml.kernels.match.structure import is_whole, reads_input
+from anydml.schema.node import Expr, Variable, is_integer
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 
@@ -45,8 +46,8 @@ class Joined(NamedTuple):
 
 
 def need(holds: object, reason: str = NOT_JOINED) -> None:
-    if not holds:
-        raise Unmatched(reason)
+    """Raise Unmatched unless something holds."""
+    unmatched.need(holds, reason)
 
 
 class Reading:
@@ -64,17 +65,12 @@ class Reading:
         return ReadElement(self.name, DataType.UNKNOWN, self.indices(self.nest.index))
 
     def indices(self, at: Sequence[Expr]) -> tuple[Affine, ...]:
-        found = [affine(self.replaced(in_blocks(e, self.cut))) for e in at]
-        need(all(x is not None for x in found), "an index is not affine")
-        return tuple(Affine(x.constant, {v: f for v, f in x.factors.items() if v.size > 1}) for x in found if x is not None)
-
-    def replaced(self, e: Expr) -> Expr:
-        if e is self.length:
-            return make("variable", (), self.shifted)
-        return make(e.op, tuple(map(self.replaced, e.args)), e.data, e.sort) if e.args and e.op != "read" else e
+        length = Affine(0, {self.shifted: 1})
+        found = [affine_in(in_blocks(e, self.cut), lambda node: length if node is self.length else None) for e in at]
+        return tuple(Affine(x.constant, {v: f for v, f in x.factors.items() if v.size > 1}) for x in found)
 
     def element(self, e: Expr) -> ReadElement:
-        need(e.op == "read" and e.data[1] == "inside" and e.data[0].definition is None)
+        need(reads_input(e, "inside"))
         return ReadElement(e.data[0].name, e.data[0].data_type, self.indices(e.args))
 
     def source(self, e: Expr) -> JoinedElement:
@@ -109,7 +105,7 @@ class Reading:
             return n, n
         need(bound.op == "min" and is_integer(bound.args[0]) and bound.args[1].op == "max")
         most, (low, number) = int(bound.args[0].data.value), bound.args[1].args
-        need(is_integer(low) and low.data.value == 0 and number.op == "index")
+        need(is_whole(low, 0) and number.op == "index")
         found = self.element(number.args[0])
         need(found.data_type == DataType.INT32, "lengths have another type than INT32")
         self.length = bound
@@ -119,4 +115,4 @@ class Reading:
     def is_sum(e: Expr, x: Expr, n: int) -> bool:
         if n == 0:
             return e is x
-        return e.op == "add" and e.args[0] is x and is_integer(e.args[1]) and e.args[1].data.value == n
+        return e.op == "add" and e.args[0] is x and is_whole(e.args[1], n)

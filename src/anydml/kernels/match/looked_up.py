@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from anydml.schema.node import Expr
 from anydml.schema.statement import Nest, Statement
-from anydml.schema.traversal import walk
+from anydml.schema.traversal import reads_in, walk
 
 _ARITHMETIC = {"add", "sub", "mul", "neg", "max", "min", "floordiv", "mod"}
 _COMPARISONS = {"less", "less_equal", "equal"}
@@ -25,7 +25,7 @@ def looked_up(statement: Statement) -> str | None:
 
 
 def _moves(nest: Nest) -> bool:
-    return any(e.op == "read" for e in walk(nest.body))
+    return bool(reads_in(nest.body))
 
 
 def _counts(e: Expr) -> bool:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from anydml.kernels.match.affine import affine
 from anydml.kernels.match.blocks import Cut, blocks, in_blocks
-from anydml.kernels.match.unmatched import Unmatched
+from anydml.kernels.match.normal_form import Node, Nodes, NormalForm
+from anydml.kernels.match.structure import reads_input
+from anydml.kernels.match.unmatched import Unmatched, pattern
 from anydml.schema.expression import Tensor
 from anydml.schema.identities import rewritten
 from anydml.schema.node import INDEX, Constant, Expr, Variable, is_integer, make
 from anydml.schema.statement import Nest, Statement
-from anydml.schema.traversal import integral, walk
+from anydml.schema.traversal import integral, loops_in, walk
 from anydml.tensor import DataType
 
 OF_MORE = "an element depends on more than one element of an input"
@@ -33,34 +34,6 @@ class Stream(NamedTuple):
     steps: tuple[tuple[int, ...], ...]
 
 
-class Node(NamedTuple):
-    """An operation of a formula. args: the numbers of its arguments, which are earlier nodes.
-
-    The data of a "stream" are its number and data type.
-    """
-
-    op: str
-    args: tuple[int, ...]
-    data: Any
-
-
-class Formula(tuple[Node, ...]):
-    """Nodes, the last of which is stored. `formula` makes them, so that equal formulas are one object, hashed once."""
-
-    _hash: int
-
-    def __hash__(self) -> int:
-        return self._hash
-
-
-@lru_cache(maxsize=1024)
-def formula(nodes: tuple[Node, ...]) -> Formula:
-    """The formula of these nodes."""
-    made = Formula(nodes)
-    made._hash = hash(nodes)
-    return made
-
-
 class Map(NamedTuple):
     """target[i] = formula(one element of each stream), where i runs over `sizes`.
 
@@ -71,73 +44,59 @@ class Map(NamedTuple):
     target: Stream
     sizes: tuple[int, ...]
     streams: tuple[Stream, ...]
-    formula: Formula
+    formula: NormalForm
     moves: bool
     integral: bool
 
 
-def maps(statement: Statement) -> list[Map] | str:
+@pattern
+def maps(statement: Statement) -> list[Map]:
     """The maps that compute a statement, one for each output, or why it is not of this kind."""
-    try:
-        return [_map(name, nest) for name, nest in statement.items()]
-    except Unmatched as error:
-        return str(error)
+    return [_map(name, nest) for name, nest in statement.items()]
 
 
 def _map(name: str, nest: Nest) -> Map:
-    streams: dict[Stream, int] = {}
-    nodes: list[Node] = []
+    nodes = Nodes()
     places: dict[Expr, int] = {}
-    known: dict[Node, int] = {}
-
-    def add(node: Node) -> int:
-        if node not in known:
-            known[node] = len(nodes)
-            nodes.append(node)
-        return known[node]
-
     body = nest.body if nest.moves else rewritten(nest.body)
+    if loops_in(body):
+        raise Unmatched(OF_MORE)
     variables, cut = blocks(nest.variables, body)
-
-    def stream(found: Stream) -> int:
-        return add(Node("stream", (), (streams.setdefault(found, len(streams)), found.data_type)))
 
     def position(index: Expr) -> int:
         if index.op == "select":
-            return add(Node("select", (places[index.args[0]], *(position(a) for a in index.args[1:])), None))
+            return nodes.add("select", (places[index.args[0]], *(position(a) for a in index.args[1:])))
         if is_integer(index):
-            return add(Node("constant", (), index.data))
+            return nodes.add("constant", (), index.data)
         found = _stream(None, DataType.INT64, (index,), variables, cut)
         reach = abs(found.start[0]) + sum(abs(step[0]) * v.size for step, v in zip(found.steps, variables, strict=True))
         if reach < 1 << 62:
-            return stream(found)
+            return nodes.stream(found, found.data_type)
         if index.op not in ("add", "sub", "mul", "neg"):
             raise Unmatched("positions exceed 64 bits")
-        return add(Node(index.op, tuple(position(a) for a in index.args), None))  # a number, which may wrap when it is stored
+        return nodes.add(index.op, tuple(position(a) for a in index.args))  # a number, which may wrap when it is stored
 
     for e in walk(body):
         if e.sort == INDEX:
             continue
         if e.op == "read":
-            if e.data[1] != "inside" or e.data[0].definition is not None:
+            if not reads_input(e, "inside"):
                 raise Unmatched("an element is not one of an input")
             read = _stream(e.data[0].name, e.data[0].data_type, e.args, variables, cut)
             if not _inside(read, e.data[0].sizes, variables):  # an element that is not selected is read too
                 raise Unmatched("an element that is not selected is outside of its input")
-            place = stream(read)
+            place = nodes.stream(read, read.data_type)
         elif e.op == "position":
             place = position(e.args[0])
-        elif e.op in ("reduce", "philox", "rank", "first_largest", "first_smallest"):
+        elif e.op in ("philox", "reduce"):  # also a reduction without variables
             raise Unmatched(OF_MORE)
         else:
             args = tuple(position(a) if a.sort == INDEX else places[a] for a in e.args)
-            place = add(_folded(nodes, Node(e.op, args, e.data)))
+            place = nodes.add(*_folded(nodes.made, Node(e.op, args, e.data)))
         places[e] = place
-    if places[body] != len(nodes) - 1:
-        nodes.append(Node("same", (places[body],), None))
     target = _stream(name, DataType.UNKNOWN, nest.index, variables, cut)
     sizes = tuple(v.size for v in variables)
-    return Map(target, sizes, tuple(streams), formula(tuple(nodes)), nest.moves, integral(nest.body))
+    return Map(target, sizes, tuple(nodes.streams), nodes.ended(places[body]), nest.moves, integral(nest.body))
 
 
 def _folded(nodes: Sequence[Node], node: Node) -> Node:
@@ -177,7 +136,7 @@ def _inside(read: Stream, sizes: Sequence[int], variables: Sequence[Variable]) -
     return True
 
 
-def over_streams(formula: Formula, sizes: Sequence[int], i: Sequence[Expr]) -> tuple[Expr, list[Tensor]]:
+def over_streams(formula: Sequence[Node], sizes: Sequence[int], i: Sequence[Expr]) -> tuple[Expr, list[Tensor]]:
     """The formula as an expression at the index i. Tensors "0", "1", .. hold the elements of the streams."""
     streams: dict[int, Tensor] = {}
     made: list[Expr] = []

@@ -11,7 +11,8 @@ from anydml.kernels.match.affine import Affine, affine, below
 from anydml.kernels.match.blocks import Cut, blocks, in_blocks
 from anydml.kernels.match.constants import stored_bits
 from anydml.kernels.match.pieces import pieces
-from anydml.kernels.match.unmatched import Unmatched
+from anydml.kernels.match.structure import reads_input
+from anydml.kernels.match.unmatched import Unmatched, pattern
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Statement, tensors_read
@@ -41,24 +42,22 @@ class Move(NamedTuple):
     bits: int | None = None
 
 
-def moves(statement: Statement, data_type: DataType | None = None) -> list[Move] | str:
+@pattern
+def moves(statement: Statement, data_type: DataType | None = None) -> list[Move]:
     """The moves that compute a statement, or why it is not of this kind. data_type: needed if all elements are constants."""
     if (computed := computes(statement)) is not None:
-        return computed
+        raise Unmatched(computed)
     found: list[Move] = []
     tensors = 0
-    try:
-        for name, nest in statement.items():
-            variables, cut = blocks(nest.variables, nest.body)
-            read = tensors_read(nest)  # elements of the output's own type
-            tensors += max(1, len(read))
-            output = _Output(name, read[0].data_type if read else data_type, nest.index, variables, cut)
-            for move in output.moves(nest.body, {v: range(v.size) for v in variables}):
-                found.append(move)
-                if len(found) > max(MANY, tensors):
-                    raise Unmatched(f"elements are moved in more than {max(MANY, tensors)} boxes")
-    except Unmatched as error:
-        return str(error)
+    for name, nest in statement.items():
+        variables, cut = blocks(nest.variables, nest.body)
+        read = tensors_read(nest)  # elements of the output's own type
+        tensors += max(1, len(read))
+        output = _Output(name, read[0].data_type if read else data_type, nest.index, variables, cut)
+        for move in output.moves(nest.body, {v: range(v.size) for v in variables}):
+            found.append(move)
+            if len(found) > max(MANY, tensors):
+                raise Unmatched(f"elements are moved in more than {max(MANY, tensors)} boxes")
     return found
 
 
@@ -96,7 +95,7 @@ class _Output:
         if e.op == "constant":
             yield self._filled(e, box)
             return
-        if e.op != "read" or e.data[1] == "skipped" or e.data[0].definition is not None:
+        if not reads_input(e, "inside", "otherwise"):
             raise Unmatched("an element is not one of an input")
         tensor, outside = e.data
         otherwise = e.args[-1] if outside == "otherwise" else None

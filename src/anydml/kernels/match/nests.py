@@ -12,12 +12,13 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from anydml.kernels.match.forms import counted, each_value, is_ring, positive_parts
-from anydml.kernels.match.maps import Node
-from anydml.kernels.match.unmatched import Unmatched
+from anydml.kernels.match.normal_form import LOOPS, Node, Nodes, NormalForm
+from anydml.kernels.match.structure import skipped
+from anydml.kernels.match.unmatched import Unmatched, need, pattern
 from anydml.schema.identities import rewritten
 from anydml.schema.node import Constant, Expr, Variable, is_integer
 from anydml.schema.statement import Nest
-from anydml.schema.traversal import bound_by, free, integral, walk
+from anydml.schema.traversal import bound_by, free, integral, loops_in, reads_in, walk
 from anydml.tensor import DataType
 
 FEW = 9  # terms up to which a reduction is unrolled
@@ -44,7 +45,7 @@ class Program(NamedTuple):
     elements are stored. ring: the element is an integer modulo 2^64.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: NormalForm
     roots: tuple[int, ...]
     dims: int
     bits: tuple[int, ...]
@@ -52,26 +53,10 @@ class Program(NamedTuple):
     moves: bool
     ring: bool
 
-    def free(self) -> list[frozenset[int]]:
-        """For each node, the variables that it depends on."""
-        found: list[frozenset[int]] = []
-        for op, args, data in self.nodes:
-            if op == "variable":
-                found.append(frozenset((data,)))
-                continue
-            here: frozenset[int] = frozenset().union(*(found[a] for a in args))
-            found.append(here - set(bound(op, data)))
-        return found
-
-    def operands(self, place: int, op: str) -> list[int]:
-        """The operands of an operation, and of the same operations inside it."""
-        node = self.nodes[place]
-        return [x for a in node.args for x in self.operands(a, op)] if node.op == op else [place]
-
     def in_its_place(self, own: Collection[int]) -> bool:
         """Whether tensors in `own` are read only at the output's own index, and all others at constant indices."""
         for op, args, tensor in self.nodes:
-            if op in ("reduce", "first_largest"):
+            if op in LOOPS:
                 return False
             if op == "read":
                 at = [self.nodes[self.nodes[a].args[0]] for a in args]
@@ -98,26 +83,16 @@ class Matched(NamedTuple):
     tensors: tuple[str, ...]
 
 
-def bound(op: str, data: Any) -> tuple[int, ...]:
-    """The variables that a node binds."""
-    if op == "reduce":
-        return tuple(data[1])
-    return tuple(data[0]) if op == "first_largest" else ()
-
-
 def nests(nest: Nest, data_type: DataType) -> Matched | str:
     """The program of a nest that is stored as a data type, or the reason why there is none."""
     return together((nest,), (data_type,))
 
 
-def together(of: Sequence[Nest], types: Sequence[DataType], many: int = MANY) -> Matched | str:
+@pattern
+def together(of: Sequence[Nest], types: Sequence[DataType], many: int = MANY) -> Matched:
     """The program of several nests over the same index, or the reason why there is none. many: unrolled terms at most."""
-    if any(nest.variables != of[0].variables for nest in of):
-        return "outputs have different indices"
-    try:
-        return _Builder(of, types, many).matched()
-    except Unmatched as reason:
-        return str(reason)
+    need(all(nest.variables == of[0].variables for nest in of), "outputs have different indices")
+    return _Builder(of, types, many).matched()
 
 
 def _depth(e: Expr) -> int:
@@ -136,8 +111,8 @@ class _Builder:
         self.of, self.types, self.many = of, types, many
         self.bodies = [nest.body if nest.moves else rewritten(nest.body) for nest in of]
         self.free = {e: variables for body in self.bodies for e, variables in free(body).items()}
-        self.nodes: list[Node] = []
-        self.known: dict[Node, int] = {}
+        self.form = Nodes()
+        self.nodes = self.form.made
         self.made: dict[tuple[Expr, frozenset[tuple[Variable, int]]], int] = {}
         self.variables = {v: k for k, v in enumerate(of[0].variables)}
         self.tensors: dict[str, tuple[int, DataType]] = {}
@@ -147,7 +122,7 @@ class _Builder:
         for nest, body, data_type in zip(self.of, self.bodies, self.types, strict=True):
             if _depth(body) > DEEPEST:
                 raise Unmatched(f"operations are nested more than {DEEPEST} deep")
-            if any(node.op == "read" and node.data[0].definition is not None for node in walk(body)):
+            if any(read.data[0].definition is not None for read in reads_in(body)):
                 raise Unmatched("a tensor is read that is defined by a statement")
             whole = data_type.is_integer and not nest.moves
             if whole and not integral(body):
@@ -158,7 +133,7 @@ class _Builder:
         roots = tuple(self._node(body, {}) for body in self.bodies)
         sizes = tuple(int(v.size) for v in self.variables)
         bits, types = tuple(max(n, 1).bit_length() for n in sizes), tuple(t for _, t in self.tensors.values())
-        program = Program(tuple(self.nodes), roots, len(self.of[0].variables), bits, types, moves, ring)
+        program = Program(NormalForm(self.nodes), roots, len(self.of[0].variables), bits, types, moves, ring)
         return Matched(program, sizes, tuple(self.tensors))
 
     def _known(self, parts: Sequence[Expr]) -> Sequence[Expr]:
@@ -168,13 +143,10 @@ class _Builder:
         return parts
 
     def _add(self, op: str, args: tuple[int, ...] = (), data: Any = None) -> int:
-        node = Node(op, args, data)
-        if node not in self.known:
-            if len(self.nodes) >= MOST:
-                raise Unmatched(f"more than {MOST} operations")
-            self.known[node] = len(self.nodes)
-            self.nodes.append(node)
-        return self.known[node]
+        place = self.form.add(op, args, data)
+        if place >= MOST:
+            raise Unmatched(f"more than {MOST} operations")
+        return place
 
     def _node(self, e: Expr, env: Env) -> int:
         key = e, frozenset((v, env[v]) for v in self.free[e] if v in env)
@@ -320,7 +292,7 @@ class _Builder:
         if kind == "sum" and len(variables) > 1 and (product := counted(e, self.free)) is not None:
             return self._node(self._known([product])[0], env)
         terms = math.prod(int(v.size) for v in variables)
-        few = HEAVY if any(node.op == "first_largest" for node in walk(e)) else FEW
+        few = HEAVY if any(node.op == "first_largest" for node in loops_in(e)) else FEW
         if e.op == "reduce" and terms <= few and self._written(e) <= self.many:
             made = [self._term(e, {**env, **at}) for at in each_value(variables)]
             there = [x for term in made if self._truth_of(term[1]) is not False for x in term]
@@ -335,17 +307,15 @@ class _Builder:
 
     def _written(self, e: Expr) -> int:
         """The number of terms of a reduction and of those inside it, if all of them were unrolled."""
-        inner = [r for r in walk(e) if r.op == "reduce" and r is not e]
+        inner = [r for r in loops_in(e) if r.op == "reduce" and r is not e]
         inner = [r for r in inner if not any(r in walk(other.args[0]) for other in inner if other is not r)]
         return math.prod(int(v.size) for v in e.data[1]) * max((self._written(r) for r in inner), default=1)
 
     def _term(self, e: Expr, env: Env) -> tuple[int, int]:
         """A term of a reduction, and the condition under which it counts."""
         there = self._truth(True)
-        inner = {node for r in walk(e.args[0]) if bound_by(r) for node in walk(r.args[0])}
-        for node in walk(e.args[0]):
-            if node.op == "read" and node.data[1] == "skipped" and node not in inner:
-                there = self._joined("both", there, self._inside(node, env))
+        for read in skipped(e):
+            there = self._joined("both", there, self._inside(read, env))
         if len(e.args) > 1:
             there = self._joined("both", there, self._node(e.args[1], env))
         return self._node(e.args[0], env), there

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
+from anydml.kernels.match.structure import reads_input
 from anydml.schema.expression import as_number, is_true, pieces, unraveled
 from anydml.schema.node import Expr, make, number
 from anydml.schema.statement import Nest, Statement
@@ -44,7 +45,7 @@ def _counted(e: Expr) -> Expr | None:
     if e.op != "reduce" or e.data[0] != "sum" or len(e.args) != 1 or e.args[0].op != "select":
         return None
     read = next((node for node in walk(e.args[0]) if node.op == "read"), None)
-    if read is None or read.data[1] != "inside" or read.data[0].definition is not None:
+    if read is None or not reads_input(read, "inside"):
         return None
     bound = bound_by(e)
     if [a.data if a.op == "variable" else None for a in read.args] != list(bound):

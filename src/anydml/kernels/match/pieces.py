@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,40 +10,35 @@ from numpy.typing import NDArray
 
 from anydml.kernels.match.affine import Affine
 from anydml.schema.node import Expr, Variable
+from anydml.schema.traversal import walk
 
-_OPERATIONS: Mapping[str, Any] = {
+ON_ARRAYS: Mapping[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "max": np.maximum, "min": np.minimum,
-    "floordiv": np.floor_divide, "mod": np.remainder, "select": np.where,
-    "less": np.less, "less_equal": np.less_equal, "equal": np.equal,
+    "floordiv": np.floor_divide, "mod": np.remainder, "select": np.where, "less": np.less, "less_equal": np.less_equal,
+    "equal": np.equal, "both": np.logical_and, "either": np.logical_or, "not": np.logical_not,
 }  # fmt: skip
+"""Operations on indices and truths, on arrays that broadcast."""
 
 
-def values(e: Expr, of: Variable, over: range) -> NDArray[np.int64] | None:
-    """The index for each value of a variable in a range; None if it depends on anything else."""
-    known: dict[Expr, Any] = {}
-
-    def value(node: Expr) -> Any:
-        if node not in known:
-            if node.op == "variable":
-                found = np.arange(over.start, over.stop, dtype=np.int64) if node.data is of else None
-            elif node.op == "constant" and node.data.integral:
-                found = np.int64(int(node.data.value))
-            elif (apply := _OPERATIONS.get(node.op)) is not None:
-                args = [value(a) for a in node.args]
-                found = None if any(a is None for a in args) else apply(*args)
-            else:
-                found = None
-            known[node] = found
-        return known[node]
-
-    found = value(e)
-    return None if found is None else np.broadcast_to(found, len(over))
+def values_of(e: Expr, of: Mapping[Variable, Any]) -> Any | None:
+    """The values of an index for those of variables; None if it depends on anything else."""
+    made: dict[Expr, Any] = {}
+    for node in walk(e):
+        if node.op == "variable":
+            found = of.get(node.data)
+        elif node.op == "constant" and node.data.integral:
+            found = int(node.data.value)
+        else:
+            args, apply = [made[a] for a in node.args], ON_ARRAYS.get(node.op)
+            found = None if apply is None or any(a is None for a in args) else apply(*args)
+        made[node] = found
+    return made[e]
 
 
 def pieces(e: Expr, of: Variable, over: range) -> Iterator[tuple[range, Affine]] | None:
     """The affine functions of a variable that an index is, each in a part of the range; None if it depends on anything else."""
-    found = values(e, of, over)
-    return None if found is None else _runs(found, of, over)
+    found = values_of(e, {of: np.arange(over.start, over.stop, dtype=np.int64)})
+    return None if found is None else _runs(np.broadcast_to(np.asarray(found, np.int64), len(over)), of, over)
 
 
 def _runs(found: NDArray[np.int64], of: Variable, over: range) -> Iterator[tuple[range, Affine]]:

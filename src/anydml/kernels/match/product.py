@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from anydml.kernels.match.structure import is_whole, reads_input
+from anydml.kernels.match.unmatched import only, pattern
 from anydml.kernels.problem import Problem
 from anydml.schema.expression import Tensor
-from anydml.schema.node import Expr, Variable, is_integer, lift
+from anydml.schema.node import Expr, Variable
 from anydml.tensor import DataType, TensorDesc, limits
 
 EIGHT_BIT = (DataType.INT8, DataType.UINT8)
@@ -49,11 +51,10 @@ class MatrixProduct(NamedTuple):
         return frozenset(scale.name for scale in self.scales or ())
 
 
+@pattern
 def product(problem: Problem) -> MatrixProduct | str:
     """The product that a statement computes, or the reason why it is not of this kind."""
-    if len(problem.statement) != 1:
-        return "there are several outputs"
-    ((name, nest),) = problem.statement.items()
+    name, nest = only(problem.statement)
     if nest.moves or not 2 <= len(nest.index) <= 4:
         return NO_PRODUCT
     output, i = Operand(name, problem.tensors[name]), nest.variables
@@ -105,13 +106,13 @@ def requantised(e: Expr, data_type: DataType) -> Requantised | None:
         if e.op != op:
             return None
         x, y = e.args
-        if _is(x, limit) == _is(y, limit):
+        if is_whole(x, limit) == is_whole(y, limit):
             return None
-        e = y if _is(x, limit) else x
+        e = y if is_whole(x, limit) else x
     added = None
     if e.op == "add":
         e, other = e.args if e.args[0].op == "half_to_even" else e.args[::-1]
-        added = None if _is(other, 0) else other
+        added = None if is_whole(other, 0) else other
     if e.op != "half_to_even":
         return None
     above, under = _quotient(e.args[0])
@@ -162,26 +163,19 @@ def _beside(e: Expr, along: Sequence[Variable | None], data_type: DataType, prob
     sizes, surplus = tensor.sizes, len(tensor.sizes) - len(along)
     for at, index in enumerate(e.args):
         v = along[at - surplus] if at >= surplus else None
-        if not (_along(index, v) or (sizes[at] == 1 and _is(index, 0))):
+        if not (_along(index, v) or (sizes[at] == 1 and is_whole(index, 0))):
             return None
     return Operand(tensor.name, problem.tensors[tensor.name])
 
 
 def read_of(e: Expr) -> Tensor | None:
     """The input whose element an expression is."""
-    if e.op != "read" or e.data[1] != "inside" or e.data[0].definition is not None:
-        return None
-    tensor: Tensor = e.data[0]
-    return tensor
+    return e.data[0] if reads_input(e, "inside") else None
 
 
 def _along(index: Expr, v: Variable | None) -> bool:
     """Whether an index is a variable, or is 0 and the variable has no other value."""
-    return v is not None and (index.data is v or (v.size == 1 and _is(index, 0)))
-
-
-def _is(e: Expr, n: int) -> bool:
-    return e is lift(n) or (is_integer(e) and bool(e.data.value == n))
+    return v is not None and (index.data is v or (v.size == 1 and is_whole(index, 0)))
 
 
 def _quotient(e: Expr) -> tuple[list[Expr], list[Expr]]:

@@ -9,7 +9,7 @@ from anydml.kernels.match.affine import affine
 from anydml.schema.expression import Tensor, pieces
 from anydml.schema.node import Expr, Variable, is_integer, number
 from anydml.schema.statement import Nest, Statement
-from anydml.schema.traversal import walk
+from anydml.schema.traversal import reads_in
 
 NO_BITS = "it computes no random bits"
 WORDS = 4  # of a counter
@@ -39,7 +39,7 @@ def random_words(statement: Statement) -> Words | str:
     if len(found) > 1 or len(others) > 1:
         return "there are several other outputs"
     ((name, (counter, key)),) = found.items()
-    tensors = {e.data[0] for part in (counter, key) for e in walk(part) if e.op == "read"}
+    tensors = {e.data[0] for part in (counter, key) for e in reads_in(part)}
     if len(tensors) != 1:
         return "a counter is not made of elements of one tensor"
     (state,) = tensors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from anydml.kernels.match.structure import reads_input
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr
 from anydml.schema.statement import Nest, Statement
@@ -58,7 +59,7 @@ def _rank(nest: Nest) -> Expr | None:
 
 def _of(name: str, nest: Nest, rank: Expr) -> Ranked | None:
     (line, decreasing), (key, place) = rank.data, rank.args
-    if key.op != "read" or key.data[1] != "inside" or key.data[0].definition is not None or len(line) != 1:
+    if not reads_input(key, "inside") or len(line) != 1:
         return None
     tensor: Tensor = key.data[0]
     lined = [e.data if e.op == "variable" else None for e in key.args]

@@ -11,27 +11,25 @@ from functools import partial
 
 from anydml.kernels.match.affine import Affine
 from anydml.kernels.match.directions import InDirection
-from anydml.kernels.match.states import Recurrence, StateOutput, definition, is_zero
+from anydml.kernels.match.states import Recurrence, StateOutput, definition
 from anydml.kernels.match.stepped import LENGTH, StepLoop, SteppedElement, in_direction, linear, place
-from anydml.kernels.match.unmatched import Unmatched
+from anydml.kernels.match.structure import is_whole
+from anydml.kernels.match.unmatched import Unmatched, need, pattern
 from anydml.schema.expression import Tensor
 from anydml.schema.node import INDEX, Expr, Variable
 from anydml.schema.statement import Nest, Statement
-from anydml.schema.traversal import walk
+from anydml.schema.traversal import reads_in, walk
 from anydml.tensor import DataType
 
 NO_STATES = "no tensor is computed step by step"
 
 
-def recurrence(statement: Statement) -> Recurrence | str:
+@pattern
+def recurrence(statement: Statement) -> Recurrence:
     """The recurrence that a statement computes, or the reason why it is none."""
     tensors = _states(statement)
-    if not tensors:
-        return NO_STATES
-    try:
-        return _Matched(statement, tensors).found()
-    except Unmatched as error:
-        return str(error)
+    need(tensors, NO_STATES)
+    return _Matched(statement, tensors).found()
 
 
 def _states(statement: Statement) -> list[Tensor]:
@@ -39,8 +37,8 @@ def _states(statement: Statement) -> list[Tensor]:
     found: dict[Tensor, None] = {}
     waiting = [nest.body for nest in statement.values()]
     while waiting:
-        for e in walk(waiting.pop()):
-            if e.op == "read" and (tensor := e.data[0]).definition is not None and tensor not in found:
+        for e in reads_in(waiting.pop()):
+            if (tensor := e.data[0]).definition is not None and tensor not in found:
                 found[tensor] = None
                 waiting.append(tensor.definition.body)
     ordered: list[Tensor] = []
@@ -58,7 +56,7 @@ def _of_same_step(tensor: Tensor) -> set[Tensor]:
     """The tensors that a definition reads at the step that it defines."""
     assert tensor.definition is not None
     first = tensor.definition.index[0]
-    return {e.data[0] for e in walk(tensor.definition.body) if e.op == "read" and e.args[0] is first}
+    return {e.data[0] for e in reads_in(tensor.definition.body) if e.args[0] is first}
 
 
 class _Matched:
@@ -128,9 +126,9 @@ class _Matched:
         """The value of a node at the steps of a sequence; after its end, the node has to be 0."""
         if self.lengths is None:
             return e
-        if e.op == "select" and e.args[0].op == "less" and is_zero(e.args[2]):
+        if e.op == "select" and e.args[0].op == "less" and is_whole(e.args[2], 0):
             at, end = e.args[0].args
-            first = is_zero(at) or (at.op == "variable" and at.data is t)
+            first = is_whole(at, 0) or (at.op == "variable" and at.data is t)
             if first and self.is_length(b, end):
                 return e.args[1]
         raise Unmatched("elements beyond a sequence's end are not 0")

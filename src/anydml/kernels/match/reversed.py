@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml.kernels.match.affine import Affine, affine
+from anydml.kernels.match.structure import is_whole, reads_input
+from anydml.kernels.match.unmatched import only, pattern
 from anydml.schema.expression import Tensor
-from anydml.schema.node import Expr, is_integer
+from anydml.schema.node import Expr
 from anydml.schema.statement import Statement
 
 
@@ -28,17 +30,16 @@ class ReversedLines(NamedTuple):
 NOT_REVERSED = "the output is not lines whose first elements are reversed"
 
 
+@pattern
 def reversed_lines(statement: Statement) -> ReversedLines | str:
     """The lines that a statement reverses in part, or the reason why it is not of this kind."""
-    if len(statement) != 1:
-        return "there are several outputs"
-    ((name, nest),) = statement.items()
+    name, nest = only(statement)
     e, variables = nest.body, nest.variables
-    if not nest.moves or e.op != "read" or e.data[1] != "inside" or len(e.args) != len(variables):
+    if not nest.moves or not reads_input(e, "inside") or len(e.args) != len(variables):
         return NOT_REVERSED
     tensor: Tensor = e.data[0]
     axes = [d for d, a in enumerate(e.args) if a.op == "select"]
-    if tensor.definition is not None or len(axes) != 1 or tensor.sizes != nest.sizes:
+    if len(axes) != 1 or tensor.sizes != nest.sizes:
         return NOT_REVERSED
     (axis,) = axes
     if any(d != axis and (a.op != "variable" or a.data is not variables[d]) for d, a in enumerate(e.args)):
@@ -63,16 +64,15 @@ def _length(e: Expr, v: object, size: int) -> Expr | None:
     if here.op != "variable" or here.data is not v or condition.op != "less" or condition.args[0] is not here:
         return None
     length = condition.args[1]
-    if length.op != "min" or not is_integer(length.args[1]) or length.args[1].data.value != size:
+    if length.op != "min" or not is_whole(length.args[1], size):
         return None
     if reversed_at.op != "sub" or reversed_at.args[1] is not here or reversed_at.args[0].op != "sub":
         return None
     first, one = reversed_at.args[0].args
-    if first is not length or not is_integer(one) or one.data.value != 1:
-        return None
-    if length.args[0].op != "index" or length.args[0].args[0].op != "read":
+    if first is not length or not is_whole(one, 1) or length.args[0].op != "index":
         return None
     read: Expr = length.args[0].args[0]
-    tensor, outside = read.data
-    unsigned = tensor.data_type.dtype.kind == "u" and tensor.data_type.element_bits >= 8
-    return read if outside == "inside" and tensor.definition is None and unsigned else None
+    if not reads_input(read, "inside"):
+        return None
+    data_type = read.data[0].data_type
+    return read if data_type.dtype.kind == "u" and data_type.element_bits >= 8 else None

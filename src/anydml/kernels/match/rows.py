@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from anydml.kernels.match.affine import affine
-from anydml.kernels.match.maps import Formula, Node, Stream, formula
-from anydml.kernels.match.unmatched import Unmatched
+from anydml.kernels.match.maps import Stream
+from anydml.kernels.match.normal_form import Nodes, NormalForm
+from anydml.kernels.match.structure import reads_input
+from anydml.kernels.match.unmatched import Unmatched, need, only, pattern
 from anydml.schema.identities import rewritten
 from anydml.schema.node import INDEX, TRUTH, Expr, Variable
 from anydml.schema.statement import Statement
-from anydml.schema.traversal import bound_by, free, integral, walk
+from anydml.schema.traversal import bound_by, free, integral, loops_in, walk
 from anydml.tensor import DataType
 
 REDUCTIONS = ("sum", "product", "max", "min", "first_largest", "first_smallest")
@@ -34,31 +36,22 @@ class Rows(NamedTuple):
     reduced: tuple[int, ...]
     streams: tuple[Stream, ...]
     result: Stream
-    formula: Formula
+    formula: NormalForm
     mapped: bool
     integral: bool
 
 
-def rows(statement: Statement) -> Rows | str:
+@pattern
+def rows(statement: Statement) -> Rows:
     """The rows that a statement reduces, or the reason why it is not of this kind."""
-    if len(statement) > 1:
-        return "there are several outputs"
-    ((name, nest),) = statement.items()
-    if nest.moves:
-        return "bits are moved"
-    return _found(name, [nest.body], nest.variables, several=False)
+    name, nest = only(statement)
+    need(not nest.moves, "bits are moved")
+    return _RowsMatching(name, [nest.body], nest.variables, several=False).found()
 
 
-def extremes(name: str, bodies: Sequence[Expr]) -> Rows | str:
+def extremes(name: str, bodies: Sequence[Expr]) -> Rows:
     """Reductions that depend on no index. The formula's last node, `several`, stores each of them as an element."""
-    return _found(name, bodies, (), several=True)
-
-
-def _found(name: str, bodies: Sequence[Expr], variables: tuple[Variable, ...], *, several: bool) -> Rows | str:
-    try:
-        return _RowsMatching(name, bodies, variables, several=several).found()
-    except Unmatched as error:
-        return str(error)
+    return _RowsMatching(name, bodies, (), several=True).found()
 
 
 def _compares(condition: Expr, variables: Sequence[Variable]) -> bool:
@@ -73,8 +66,8 @@ class _RowsMatching:
         self.integral = all(integral(body) for body in bodies)
         self.bodies = [rewritten(body) for body in bodies]
         # several bodies are elements of the same output; nodes that they have in common are computed once
-        self.nodes = list(dict.fromkeys(e for body in self.bodies for e in walk(body)))
-        self.reductions = [e for e in self.nodes if bound_by(e)]
+        self.nodes = dict.fromkeys(e for body in self.bodies for e in walk(body))
+        self.reductions = dict.fromkeys(e for body in self.bodies for e in loops_in(body))
         if not self.reductions:
             raise Unmatched("nothing is reduced")
         depends = {e: found for body in self.bodies for e, found in free(body).items()}
@@ -102,53 +95,43 @@ class _RowsMatching:
 
     def found(self) -> Rows:
         count = len(self.kept) + len(self.reduced)
-        streams: dict[Stream, int] = {}
-        nodes: list[Node] = []
-        known: dict[Node, int] = {}
+        nodes = Nodes()
         places: dict[Expr, int] = {}
 
-        def add(node: Node) -> int:
-            if node not in known:
-                known[node] = len(nodes)
-                nodes.append(node)
-            return known[node]
-
-        def stream(s: Stream) -> int:
-            return add(Node("stream", (), (streams.setdefault(s, len(streams)), s.data_type)))
+        def stream(name: str | None, data_type: DataType, indices: tuple[Expr, ...]) -> int:
+            return nodes.stream(self._stream(name, data_type, indices, count), data_type)
 
         def place(e: Expr) -> int:
             """An argument's; an affine index is a stream of positions."""
             if e not in places:
-                places[e] = stream(self._stream(None, DataType.INT64, (e,), count))
+                places[e] = stream(None, DataType.INT64, (e,))
             return places[e]
 
         for e in self.nodes:
             if e.op == "read":
-                if e.data[1] != "inside" or e.data[0].definition is not None:
+                if not reads_input(e, "inside"):
                     raise Unmatched("an element is not one of an input")
-                places[e] = stream(self._stream(e.data[0].name, e.data[0].data_type, e.args, count))
+                places[e] = stream(e.data[0].name, e.data[0].data_type, e.args)
             elif bound_by(e):
                 kind = e.data[0] if e.op == "reduce" else e.op
                 if kind not in REDUCTIONS:
                     raise Unmatched("a row is sorted")
                 last = e.data[1] if e.op != "reduce" else False
-                places[e] = add(Node(f"row_{kind}", tuple(place(a) for a in e.args), last))
+                places[e] = nodes.add(f"row_{kind}", tuple(place(a) for a in e.args), last)
             elif e.op == "position":
                 places[e] = place(e.args[0])
             elif e.op == "philox":
                 raise Unmatched("it computes random bits")
             elif e.sort != INDEX:
-                places[e] = add(Node(e.op, tuple(place(a) for a in e.args), e.data))
-        roots = tuple(places[body] for body in self.bodies)
-        if self.several or roots != (len(nodes) - 1,):
-            nodes.append(Node("several" if self.several else "same", roots, None))
+                places[e] = nodes.add(e.op, tuple(place(a) for a in e.args), e.data)
+        made = nodes.ended(*(places[body] for body in self.bodies), op="several" if self.several else "same")
         steps = [[0] * len(self.variables) for _ in range(count)]
         for at, v in enumerate(self.variables):
             if v in self.dimensions:
                 steps[self.dimensions[v]][at] = 1
         result = Stream(self.name, DataType.INT64, (0,) * len(self.variables), tuple(map(tuple, steps)))
         kept = tuple(v.size for v in self.kept)
-        return Rows(self.name, kept, self.reduced, tuple(streams), result, formula(tuple(nodes)), self.mapped, self.integral)
+        return Rows(self.name, kept, self.reduced, tuple(nodes.streams), result, made, self.mapped, self.integral)
 
     def _stream(self, name: str | None, data_type: DataType, indices: tuple[Expr, ...], count: int) -> Stream:
         steps = [[0] * len(indices) for _ in range(count)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from anydml.kernels.match.structure import reads_input
+from anydml.kernels.match.unmatched import only, pattern
 from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType
@@ -28,16 +30,15 @@ class Scan(NamedTuple):
 NO_SCAN = "elements are not sums or products up to their index"
 
 
+@pattern
 def scan(statement: Statement) -> Scan | str:
     """The running sum or product that a statement computes, or the reason why there is none."""
-    if len(statement) != 1:
-        return "there are several outputs"
-    ((name, nest),) = statement.items()
+    name, nest = only(statement)
     e, variables = nest.body, nest.variables
     if nest.moves or e.op != "reduce" or len(e.args) != 2 or e.data[0] not in ("sum", "product"):
         return NO_SCAN
     read, where = e.args
-    if read.op != "read" or read.data[1] != "inside" or read.data[0].definition is not None or len(e.data[1]) != 1:
+    if not reads_input(read, "inside") or len(e.data[1]) != 1:
         return NO_SCAN
     tensor, (inner,) = read.data[0], e.data[1]
     at = [a.data if a.op == "variable" else None for a in read.args]

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from anydml.kernels.match.maps import Map, maps
 from anydml.kernels.match.rows import Rows, extremes
-from anydml.kernels.match.unmatched import Unmatched
+from anydml.kernels.match.unmatched import Unmatched, pattern
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest, Statement
-from anydml.schema.traversal import free, walk
+from anydml.schema.traversal import free, loops_in, reads_in, rebuilt
 from anydml.tensor import DataType
 
 
@@ -30,15 +30,9 @@ class Staged(NamedTuple):
     maps: list[Map]
 
 
-def staged(statement: Statement) -> Staged | str:
+@pattern
+def staged(statement: Statement) -> Staged:
     """The stages of a statement, or the reason why it is not of this kind."""
-    try:
-        return _staged(statement)
-    except Unmatched as error:
-        return str(error)
-
-
-def _staged(statement: Statement) -> Staged:
     defined = list(_defined(statement.values(), []))
     kept = {t: Tensor(f"inner {k + 1}", t.sizes, t.data_type) for k, t in enumerate(defined)}
     nests = {kept[t].name: definition for t in defined if (definition := t.definition) is not None} | dict(statement)
@@ -46,8 +40,6 @@ def _staged(statement: Statement) -> Staged:
     if not whole:
         raise Unmatched("nothing depends on a whole input")
     rows = extremes("inner 0", whole)
-    if isinstance(rows, str):
-        raise Unmatched(rows)
     if any(s.name is None for s in rows.streams):
         raise Unmatched("an extreme depends on positions")
     types = frozenset[DataType]().union(*(_types(e.args[0]) for e in whole))
@@ -65,8 +57,8 @@ def _defined(nests: Iterable[Nest], around: list[Tensor]) -> Iterator[Tensor]:
     """The tensors that nests read, without inputs, each after those from which it is computed."""
     seen: set[Tensor] = set()
     for nest in nests:
-        for e in walk(nest.body):
-            if e.op != "read" or (t := e.data[0]) in seen or t.definition is None:
+        for e in reads_in(nest.body):
+            if (t := e.data[0]) in seen or t.definition is None:
                 continue
             if t in around:
                 raise Unmatched("a tensor depends on its own elements")
@@ -81,7 +73,9 @@ def _defined(nests: Iterable[Nest], around: list[Tensor]) -> Iterator[Tensor]:
 def _whole(body: Expr) -> list[Expr]:
     """The extremes that depend on no index."""
     depends = free(body)
-    return [e for e in walk(body) if e.op == "reduce" and e.data[0] in ("max", "min") and len(e.args) == 1 and not depends[e]]
+    return [
+        e for e in loops_in(body) if e.op == "reduce" and e.data[0] in ("max", "min") and len(e.args) == 1 and not depends[e]
+    ]
 
 
 def _types(e: Expr) -> frozenset[DataType]:
@@ -97,11 +91,8 @@ def _types(e: Expr) -> frozenset[DataType]:
 
 def _in_terms(body: Expr, made: dict[Expr, Expr], kept: dict[Tensor, Tensor]) -> Expr:
     """An expression with nodes replaced by reads of the tensors that hold their values. made: the replacements."""
-    for e in walk(body):
-        if e in made:
-            continue
-        args, data = tuple(made[a] for a in e.args), e.data
-        if e.op == "read" and data[0] in kept:
-            data = (kept[data[0]], data[1])
-        made[e] = e if args == e.args and data is e.data else make(e.op, args, data, e.sort)
-    return made[body]
+
+    def inner(e: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        return make("read", args, (kept[e.data[0]], e.data[1]), e.sort) if e.op == "read" and e.data[0] in kept else None
+
+    return rebuilt(body, inner, made)

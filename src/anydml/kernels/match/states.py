@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.match.stepped import SteppedElement
 from anydml.schema.expression import Tensor
-from anydml.schema.node import Expr
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 
@@ -60,7 +59,7 @@ class StateFormula(NamedTuple):
     """A formula for each unit. state: the number of the state that it computes; None for results that only enter sums."""
 
     state: int | None
-    formula: Formula
+    formula: NormalForm
     leaves: tuple[Leaf, ...]
 
 
@@ -97,8 +96,3 @@ def definition(tensor: Tensor) -> Nest:
     """The definition of a state's elements."""
     assert tensor.definition is not None
     return tensor.definition
-
-
-def is_zero(e: Expr) -> bool:
-    """Whether a node is the integer 0, which replaces an absent input."""
-    return e.op == "constant" and e.data.value == 0 and e.data.integral

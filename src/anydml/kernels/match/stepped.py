@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from anydml.kernels.match.affine import Affine
-from anydml.kernels.match.structure import Differences, differences
+from anydml.kernels.match.affine import Affine, affine_in
+from anydml.kernels.match.structure import Differences, differences, reads_input
 from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.expression import Tensor
-from anydml.schema.node import Expr, Variable, is_integer, lift, make
-from anydml.schema.traversal import walk
+from anydml.schema.node import Expr, Variable, is_integer, lift
+from anydml.schema.traversal import rebuilt
 from anydml.tensor import DataType
 
 LENGTH = Variable("length", None)  # the length of a sequence, in indices that depend on it
@@ -60,26 +60,13 @@ class StepLoop(NamedTuple):
 
 def linear(e: Expr, is_length: Callable[[Expr], bool]) -> Affine:
     """An index as an affine function of variables and of `LENGTH`."""
-    if e.op == "variable":
-        return Affine(0, {e.data: 1})
-    if is_integer(e):
-        return Affine(int(e.data.value), {})
-    if is_length(e):
-        return Affine(0, {LENGTH: 1})
-    if e.op in ("add", "sub"):
-        a, b = (linear(x, is_length) for x in e.args)
-        sign = 1 if e.op == "add" else -1
-        factors = dict(a.factors)
-        for v, factor in b.factors.items():
-            factors[v] = factors.get(v, 0) + sign * factor
-        return Affine(a.constant + sign * b.constant, {v: f for v, f in factors.items() if f})
-    raise Unmatched("an index is not affine")
+    return affine_in(e, lambda node: Affine(0, {LENGTH: 1}) if is_length(node) else None)
 
 
 def place(e: Expr, roles: Mapping[Variable, str], steps: StepLoop | None = None) -> SteppedElement:
     """The elements of an input that a read gives."""
     tensor: Tensor = e.data[0]
-    if e.op != "read" or e.data[1] != "inside" or tensor.definition is not None:
+    if not reads_input(e, "inside"):
         raise Unmatched("an element is not one of an input")
     moves = {role: [0] * len(tensor.sizes) for role in ROLES}
     start, backward = [], False
@@ -102,17 +89,16 @@ def place(e: Expr, roles: Mapping[Variable, str], steps: StepLoop | None = None)
 
 def in_direction(e: Expr, variable: Variable, number: int) -> Expr:
     """A node for a known direction, without the branches of other directions."""
-    made: dict[Expr, Expr] = {}
-    for node in walk(e):
-        args = tuple(made[a] for a in node.args)
+
+    def known(node: Expr, args: tuple[Expr, ...]) -> Expr | None:
         if node.op == "variable" and node.data is variable:
-            made[node] = lift(number)
-        elif node.op == "select" and args[0].op == "equal" and all(is_integer(a) for a in args[0].args):
+            return lift(number)
+        if node.op == "select" and args[0].op == "equal" and all(is_integer(a) for a in args[0].args):
             one, two = (a.data.value for a in args[0].args)
-            made[node] = args[1] if one == two else args[2]
-        else:
-            made[node] = node if args == node.args else make(node.op, args, node.data, node.sort)
-    return made[e]
+            return args[1] if one == two else args[2]
+        return None
+
+    return rebuilt(e, known)
 
 
 def joined(e: Expr, step: Variable, is_before: Callable[[Expr], bool], note: Callable[[Differences], None]) -> Expr:
@@ -125,18 +111,16 @@ def joined(e: Expr, step: Variable, is_before: Callable[[Expr], bool], note: Cal
     def begins(x: Expr, y: Expr) -> bool:
         return is_before(x) and (y.op == "constant" or (y.op == "read" and y.data[0].definition is None))
 
-    made: dict[Expr, Expr] = {}
-    for node in walk(e):
-        args = tuple(made[a] for a in node.args)
-        if node.op == "select" and _after_first(args[0], step):
-            found = differences(args[1], args[2], {}, begins)
-            if found is None:
-                raise Unmatched("the first step differs from the others in more than its initial values")
-            note(found)
-            made[node] = args[1]
-        else:
-            made[node] = node if args == node.args else make(node.op, args, node.data, node.sort)
-    return made[e]
+    def later(node: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if node.op != "select" or not _after_first(args[0], step):
+            return None
+        found = differences(args[1], args[2], {}, begins)
+        if found is None:
+            raise Unmatched("the first step differs from the others in more than its initial values")
+        note(found)
+        return args[1]
+
+    return rebuilt(e, later)
 
 
 def _after_first(e: Expr, step: Variable) -> bool:

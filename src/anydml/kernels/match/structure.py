@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from anydml.schema.node import Expr, Variable
+from anydml.schema.node import Expr, Variable, is_integer
+from anydml.schema.traversal import loops_in, reads_in
 
 IN_ANY_ORDER = ("add", "mul", "max", "min", "equal", "both", "either")
 Differences = list[tuple[Expr, Expr, Mapping[Variable, Variable]]]
@@ -19,9 +20,26 @@ def operands(e: Expr, op: str) -> Iterator[Expr]:
         yield e
 
 
+def reads_input(e: Expr, *outside: str) -> bool:
+    """Whether a node reads an input; outside: the ways in which it may treat indices outside of its tensor."""
+    return e.op == "read" and e.data[1] in outside and e.data[0].definition is None
+
+
+def is_whole(e: Expr, n: int) -> bool:
+    """Whether a node is an integer constant with this value."""
+    return is_integer(e) and bool(e.data.value == n)
+
+
 def conjuncts(reduction: Expr) -> list[Expr]:
     """The conditions that all have to hold for a term of a reduction to count."""
     return list(operands(reduction.args[1], "both")) if len(reduction.args) > 1 else []
+
+
+def skipped(reduction: Expr) -> list[Expr]:
+    """The reads that leave out a term of a reduction if they are outside of their tensor; not those of inner reductions."""
+    term = reduction.args[0]
+    inner = {read for r in loops_in(term) for read in reads_in(r.args[0])}
+    return [read for read in reads_in(term) if read.data[1] == "skipped" and read not in inner]
 
 
 def differences(

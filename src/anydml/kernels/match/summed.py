@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml.kernels.match.product import MatrixProduct, Operand, sums_of
+from anydml.kernels.match.unmatched import Unmatched, only, pattern
 from anydml.kernels.problem import Problem
 from anydml.schema.expression import Tensor
-from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest, Statement
-from anydml.schema.traversal import bound_by, walk
+from anydml.schema.traversal import loops_in, with_nodes
 from anydml.tensor import DataType, TensorDesc
 
 SUMS = "(the sums)"  # a tensor in a call's own memory
@@ -34,29 +34,19 @@ class Summed(NamedTuple):
         return frozenset()
 
 
-def summed(problem: Problem) -> Summed | str:
+@pattern
+def summed(problem: Problem) -> Summed:
     """The product and the map that compute a statement, or the reason why it is not of this kind."""
-    if len(problem.statement) != 1:
-        return "there are several outputs"
-    ((name, nest),) = problem.statement.items()
-    found = [e for e in walk(nest.body) if bound_by(e)]
+    name, nest = only(problem.statement)
+    found = loops_in(nest.body)
     if nest.moves or len(found) != 1 or not 2 <= len(nest.index) <= 4:
-        return NO_SUMS
+        raise Unmatched(NO_SUMS)
     sizes = tuple(int(v.size) for v in nest.variables)
     desc = TensorDesc(DataType.INT32, sizes).spelled_out()
     made = sums_of(found[0], nest.variables, Operand(SUMS, desc), problem)
     if made is None:
-        return NO_SUMS
+        raise Unmatched(NO_SUMS)
     if (k := made.a.desc.sizes[-1]) > EXACT:
-        return f"K = {k}: int32 does not hold sums of more than {EXACT} products"
+        raise Unmatched(f"K = {k}: int32 does not hold sums of more than {EXACT} products")
     sums = Tensor(SUMS, sizes, DataType.INT32)[nest.index]
-    return Summed(made, {name: Nest(nest.index, _replaced(nest.body, found[0], sums))})
-
-
-def _replaced(e: Expr, old: Expr, new: Expr) -> Expr:
-    """The expression with one node replaced by another."""
-    made: dict[Expr, Expr] = {}
-    for node in walk(e):
-        args = tuple(made[a] for a in node.args)
-        made[node] = new if node is old else node if args == node.args else make(node.op, args, node.data, node.sort)
-    return made[e]
+    return Summed(made, {name: Nest(nest.index, with_nodes(nest.body, {found[0]: sums}))})

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from anydml.kernels.match.affine import affine
-from anydml.kernels.match.unmatched import Unmatched
+from anydml.kernels.match.structure import operands, reads_input
+from anydml.kernels.match.unmatched import Unmatched, pattern
 from anydml.schema.expression import clamp, half_to_even, is_nan, row_major, select, unraveled
 from anydml.schema.node import INDEX, Expr, Variable, is_integer, number
 from anydml.schema.statement import Nest, Statement
-from anydml.schema.traversal import bound_by, walk
+from anydml.schema.traversal import bound_by, loops_in, walk
 from anydml.schema.windows import inside
 from anydml.tensor import DataType, limits
 
@@ -58,14 +59,12 @@ class WindowReduction(NamedTuple):
     ends: tuple[int, int] | None = None
 
 
-def windows(statement: Statement) -> WindowReduction | str:
+@pattern
+def windows(statement: Statement) -> WindowReduction:
     """The windows that a statement reduces, or the reason why it is not of this kind."""
     names = list(statement)
-    try:
-        found = _reduced(*statement.values())
-        axes = _axes(found.key, found.bound, statement[names[0]], found.counted)
-    except Unmatched as error:
-        return str(error)
+    found = _reduced(*statement.values())
+    axes = _axes(found.key, found.bound, statement[names[0]], found.counted)
     indices = names[1] if len(names) > 1 else None
     source = found.key.data[0].name
     return WindowReduction(found.kind, source, names[0], indices, axes, found.padded, found.parameters, found.ends)
@@ -107,7 +106,7 @@ def _reduced(nest: Nest, indices: Nest | None = None, *others: Nest) -> _Reduced
 
 
 def _read(e: Expr) -> Expr:
-    if e.op != "read" or e.data[1] != "skipped" or e.data[0].definition is not None:
+    if not reads_input(e, "skipped"):
         raise Unmatched("elements outside of the input are not left out of windows")
     return e
 
@@ -119,7 +118,7 @@ def _sum(e: Expr) -> tuple[Expr, tuple[Variable, ...]]:
 
 
 def _largest(nest: Nest, indices: Nest | None) -> _Reduced:
-    places = [e for e in walk(nest.body) if bound_by(e)]
+    places = loops_in(nest.body)
     if len(places) != 1 or places[0].op != "first_largest" or places[0].data[1] or len(places[0].args) > 1:
         raise Unmatched("the elements that are moved are not the largest ones")
     (place,) = places
@@ -165,7 +164,7 @@ def _counted(e: Expr, key: Expr, bound: tuple[Variable, ...]) -> tuple[list[int]
     sizes, at = key.data[0].sizes[2:], key.args[2:]
     if where is inside(at, sizes):
         return list(sizes), False
-    conditions = _conjunction(where)
+    conditions = list(operands(where, "both"))
     if len(conditions) != len(at):
         raise Unmatched("elements are counted under another condition")
     found = []
@@ -174,10 +173,6 @@ def _counted(e: Expr, key: Expr, bound: tuple[Variable, ...]) -> tuple[list[int]
             raise Unmatched("elements are counted under another condition")
         found.append(int(condition.args[1].data.value))
     return found, True
-
-
-def _conjunction(e: Expr) -> list[Expr]:
-    return [*_conjunction(e.args[0]), e.args[1]] if e.op == "both" else [e]
 
 
 def _quantized(nest: Nest, quotient: Expr) -> _Reduced:

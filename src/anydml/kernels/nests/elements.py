@@ -16,6 +16,7 @@ from anydml.kernels.numbers.lanes import either, in_lanes
 from anydml.kernels.numbers.measured import arithmetic
 from anydml.kernels.numbers.measured.functions import as_number
 from anydml.kernels.numbers.measured.real import Real
+from anydml.kernels.numbers.singles import NARROW
 from anydml.tensor import DataType
 
 
@@ -52,7 +53,7 @@ class NestElements(Frame):
         if data_type == DataType.FLOAT32:
             single, undecided = rounding.nearest_single(as_number(x))
             bits = single.bits()
-        elif data_type in rounding.SIXTEEN_BIT:
+        elif data_type in NARROW:
             bits, undecided = rounding.nearest_half(as_number(x), data_type)
         else:
             raise Uncompilable("elements have type FLOAT64")

@@ -91,7 +91,7 @@ class _NestKernel(Frame):
         roots = key.program.roots
         begun, place = self.list.begun(), self.list.place()
         when(body, body.op(f"icmp eq i64 {begun}, {ENDED}"), lambda: self._return("0"))
-        walk.fill(*roots)
+        walk.fill_known(*roots)
         self._tables()
         self.ranges.rows([self.ranges.find(k) for k in range(len(key.narrowed))])
         body.do(f"%first = add i64 %begin, {begun}")
@@ -112,7 +112,7 @@ class _NestKernel(Frame):
             known |= self.tables[d].loaded(index.value.name)
         with walk.scope(variables, known):
             self.ranges.load(variables)
-            walk.fill(*roots, without=None if self.lists is None else self.lists.found.place)
+            walk.fill_known(*roots, without=None if self.lists is None else self.lists.found.place)
             usable = None if self.sums is None else self.sums.add_up()
             certain = None if self.lists is None else self.lists.write()
             body.jump("beforecolumns")
@@ -131,8 +131,8 @@ class _NestKernel(Frame):
             with walk.scope(column, self.tables[key.lane].loaded("%x")):
                 self.ranges.load(column)
                 if self.lists is not None and certain is not None:
-                    walk.scopes[-1][self.lists.found.place] = self._of_list(self.lists, certain, rows[0])
-                walk.fill(*roots)
+                    walk.items[self.lists.found.place] = self._of_list(self.lists, certain, rows[0])
+                walk.fill_known(*roots)
                 made = [
                     self.elements.stored(walk.item(p), data_type) for p, data_type in zip(roots, key.data_types, strict=True)
                 ]
@@ -188,7 +188,7 @@ class _NestKernel(Frame):
     def _of_list(self, lists: Lists, certain: Value, row: str) -> Real:
         """Store a vector from listed terms; go to "byterms" if the terms or an element are undecided."""
         body = self.body
-        self.walk.fill(lists.found.along)
+        self.walk.fill_known(lists.found.along)
         body.branch(certain.name, "roughly", "byterms")
         body.label("roughly")
         total, undecided = lists.roughly()

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from anydml.kernels.call.signature import Signature
-from anydml.kernels.match.nests import Program, bound
+from anydml.kernels.match.nests import Program
+from anydml.kernels.match.normal_form import LOOPS, bound
 from anydml.kernels.nests.separable import Separable
 from anydml.kernels.nests.weighted import Weighted
 from anydml.tensor import DataType
@@ -14,7 +15,6 @@ from anydml.tensor import DataType
 LEAST = 5  # turns of a loop from which on its ends are looked for
 FEW = 3  # operations that are not worth a place in a table
 MOST = 1 << 28  # turns that may be taken for that
-LOOPS = ("reduce", "first_largest")  # nodes
 ARGUMENTS = "*state *list *memory room budget begin end"
 
 
@@ -84,7 +84,7 @@ class NestKey(NamedTuple):
         For dimensions other than the lane's, only those that take more than a few operations, and no loops: loops take long
         where calls end within a row, and would run again in each call.
         """
-        free, only = self.program.free(), frozenset((dimension,))
+        free, only = self.program.nodes.free, frozenset((dimension,))
         nodes = self.program.nodes
         found = {
             a
@@ -103,7 +103,7 @@ class NestKey(NamedTuple):
         """Whether all loops depend on the column, so that resuming within a row repeats little work."""
         if self.separable is not None or self.weighted is not None:
             return False
-        free = self.program.free()
+        free = self.program.nodes.free
         return all(self.lane in free[p] for p, node in enumerate(self.program.nodes) if node.op in LOOPS)
 
     def _looped(self) -> set[int]:
@@ -132,13 +132,13 @@ class NestKey(NamedTuple):
 
 def narrowed(program: Program, sizes: Sequence[int]) -> tuple[Narrowed, ...]:
     """The loops whose ends are worth finding beforehand; sizes: the number of values of each variable."""
-    free, found = program.free(), []
+    free, found = program.nodes.free, []
     for p, (op, args, data) in enumerate(program.nodes):
         for v in bound(op, data):
             if sizes[v] < LEAST:
                 continue
             conditions: dict[int, list[int]] = {}
-            for c in program.operands(args[1], "both"):
+            for c in program.nodes.operands(args[1], "both"):
                 others = free[c] - {v}
                 if v in free[c] and len(others) == 1 and (d := min(others)) < program.dims:
                     conditions.setdefault(d, []).append(c)

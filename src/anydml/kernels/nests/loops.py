@@ -98,7 +98,7 @@ def _looped(
     # if a loop begins at a different index in each lane, its variable differs between lanes
     spans = {v: any(ends[0].kind.lanes for ends in walk.ranges.get((p, v), ())) for v in variables}
     fold = fold_of(_form(walk, p, term, condition, variables, spans))
-    conditions = walk.program.operands(condition, "both")
+    conditions = walk.program.nodes.operands(condition, "both")
     body = walk.body
 
     def place(at: Sequence[Index]) -> Value:
@@ -108,7 +108,7 @@ def _looped(
         return found.value
 
     def level(k: int, at: list[Index], there: Truth, carried: list[Value]) -> list[Value]:
-        walk.fill(term, condition)
+        walk.fill_known(term, condition)
         if k == len(variables):
             item = walk.index(term) if walk.program.ring and not sizes else walk.real(term)
             there = there.joined("both", walk.truth(condition))
@@ -147,7 +147,7 @@ def _looped(
 
 def _form(walk: NestWalk, p: int, term: int, condition: int, variables: Sequence[int], spans: Mapping[int, bool]) -> Form:
     """The form of a reduction's terms, found by emitting code for one and dropping it."""
-    lanes_of = tuple(sorted((v, i.value.kind.lanes) for scope in walk.bound for v, i in scope.items() if v in walk.free[p]))
+    lanes_of = tuple(sorted((v, walk.bound[v].value.kind.lanes) for v in walk.bound if v in walk.nodes.free[p]))
     key = p, lanes_of, tuple(spans.values())
     if key not in walk.forms:
         with walk.aside():
@@ -175,12 +175,11 @@ def _form(walk: NestWalk, p: int, term: int, condition: int, variables: Sequence
 
 def _uniform(walk: NestWalk, conditions: Sequence[int]) -> Value | None:
     """Whether conditions that are known here and equal in all lanes may hold; None if there are no such conditions."""
-    variables = frozenset(v for scope in walk.bound for v in scope)
-    newest = frozenset(walk.bound[-1])
+    free, variables, newest = walk.nodes.free, frozenset(walk.bound), frozenset(walk.bound.nested[-1])
     found: Value | None = None
     for c in conditions:
-        if walk.free[c] <= variables and walk.free[c] & newest and not _differs(walk, c):
-            walk.fill(c)
+        if free[c] <= variables and free[c] & newest and not _differs(walk, c):
+            walk.fill_known(c)
             truth = walk.truth(c)
             if truth.known is None and not truth.mask.kind.lanes and (truth.guard is None or not truth.guard.kind.lanes):
                 may = truth.mask if truth.guard is None else truth.mask | truth.guard
@@ -190,7 +189,7 @@ def _uniform(walk: NestWalk, conditions: Sequence[int]) -> Value | None:
 
 def _differs(walk: NestWalk, p: int) -> bool:
     """Whether a node depends on a variable that differs between lanes."""
-    return any(i.value.kind.lanes for scope in walk.bound for v, i in scope.items() if v in walk.free[p])
+    return any(walk.bound[v].value.kind.lanes for v in walk.bound if v in walk.nodes.free[p])
 
 
 def _range(
@@ -202,9 +201,9 @@ def _range(
     guards: list[Value | None] = []
     for c in conditions:
         op, args, _ = walk.nodes[c]
-        if op != "index_less" or walk.nodes[args[0]] != ("variable", (), v) or walk.free[args[1]] & set(unknown):
+        if op != "index_less" or walk.nodes[args[0]] != ("variable", (), v) or walk.nodes.free[args[1]] & set(unknown):
             continue
-        walk.fill(args[1])
+        walk.fill_known(args[1])
         limit = walk.index(args[1])
         guards.append(limit.guard)
         end = items.extreme("min", *broadcast(end, widest(limit.value, "smax")))

@@ -36,7 +36,7 @@ class Ranges(Frame):
             def turn(i: str, ends: list[Value]) -> list[Value]:
                 value = Value(body, i, WORD)
                 with walk.scope({found.dimension: index, found.variable: self.index(found.variable, value)}):
-                    walk.fill(*found.conditions)
+                    walk.fill_known(*found.conditions)
                     may: Value | None = None
                     for c in found.conditions:
                         truth = walk.truth(c)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from anydml.kernels.match.maps import Node
 from anydml.kernels.match.nests import Program
+from anydml.kernels.match.normal_form import Node
 
 
 class SeparablePart(NamedTuple):
@@ -48,7 +48,7 @@ def separable(program: Program, lane: int) -> Separable | None:
     """The sum that a program's element equals or is rounded from; None if there is none, or its terms are no such pairs."""
     if len(program.roots) != 1 or program.ring or program.moves:
         return None
-    nodes, free = program.nodes, program.free()
+    nodes = program.nodes
     place = program.roots[0]
     while nodes[place].op == "half_to_even":
         place = nodes[place].args[0]
@@ -57,7 +57,7 @@ def separable(program: Program, lane: int) -> Separable | None:
     terms = list(_terms(program, place))
     if any(term is None for term in terms):
         return None
-    pairs = [_pair(program, free, lane, term) for term in terms if term is not None]
+    pairs = [_pair(program, lane, term) for term in terms if term is not None]
     found = [pair for pair in pairs if pair is not None]
     rows, columns = ({pair[k]: None for pair in found} for k in (0, 1))
     if len(found) < len(terms) or len(set(found)) < len(found) or len(found) != len(rows) * len(columns):
@@ -74,18 +74,18 @@ def _terms(program: Program, place: int) -> Iterator[_Term | None]:
     nodes = program.nodes
     args = nodes[place].args
     for term, condition in zip(args[::2], args[1::2], strict=True):
-        factors = program.operands(term, "mul")
+        factors = program.nodes.operands(term, "mul")
         reads = [f for f in factors if nodes[f].op == "read"]
         if len(reads) != 1:
             yield None
         else:
             factors.remove(reads[0])
-            yield _Term(reads[0], tuple(factors), tuple(program.operands(condition, "both")))
+            yield _Term(reads[0], tuple(factors), tuple(program.nodes.operands(condition, "both")))
 
 
-def _pair(program: Program, free: list[frozenset[int]], lane: int, term: _Term) -> tuple[SeparablePart, SeparablePart] | None:
+def _pair(program: Program, lane: int, term: _Term) -> tuple[SeparablePart, SeparablePart] | None:
     """The row and column of a term; None if one of its weights or conditions depends on both."""
-    nodes, parts = program.nodes, []
+    nodes, free, parts = program.nodes, program.nodes.free, []
     for inside in (False, True):
         offsets, weights, conditions = (
             [p for p in places if (lane in free[p]) == inside]

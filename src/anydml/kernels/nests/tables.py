@@ -44,7 +44,7 @@ class Tables(Frame):
 
         def turn(i: str, _: list[str]) -> list[str]:
             with walk.scope({d: self.column(i, d)}):
-                walk.fill(*places)
+                walk.fill_known(*places)
                 for p in places:
                     item = walk.item(p)
                     if isinstance(item, Bits):

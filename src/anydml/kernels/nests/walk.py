@@ -15,6 +15,7 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.gather import gathered, has_masks
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.nests import Program
+from anydml.kernels.match.scopes import ScopedWalk, Scopes
 from anydml.kernels.nests import items
 from anydml.kernels.nests.items import Bits, Index, Item
 from anydml.kernels.nests.separable import shares
@@ -27,7 +28,7 @@ from anydml.schema.node import Constant
 from anydml.tensor import DataType
 
 
-class NestWalk:
+class NestWalk(ScopedWalk[Item]):
     """The items of a program's nodes, in nested scopes, one for each loop, the innermost last.
 
     sizes: for each variable, the text of the number of its values. places: for each dimension of a tensor, the texts of its
@@ -50,12 +51,12 @@ class NestWalk:
         self.lanes, self.reduced, self.contiguous = lanes, reduced, contiguous
         self.body, self.program, self.data_type = body, program, data_type
         self.sizes, self.places, self.bases = sizes, places, bases
-        self.nodes, self.free = program.nodes, program.free()
+        self.nodes = program.nodes
         self.moved = self._moved()
         self.shares = shares(program)
         self.bits: dict[int, Value] = {}  # the bits that were last read from each tensor
-        self.scopes: list[dict[int, Item]] = [{}]
-        self.bound: list[dict[int, Index]] = [{}]
+        self.items = Scopes()
+        self.bound: Scopes[int, Index] = Scopes()  # the variables of loops
         # the known ends of loops, by their reduction and variable
         self.ranges: dict[tuple[int, int], list[tuple[Value, Value]]] = {}
         self.forms: dict[Any, Any] = {}  # forms of reductions' terms, see `loops._form`
@@ -64,13 +65,9 @@ class NestWalk:
 
     @contextmanager
     def scope(self, variables: Mapping[int, Index], known: Mapping[int, Item] | None = None) -> Iterator[None]:
-        self.scopes.append(dict(known or {}))
-        self.bound.append(dict(variables))
-        try:
+        """The scope of a loop's turn; known: items of other nodes that are known in it."""
+        with self.items.inner(known), self.bound.inner(variables):
             yield
-        finally:
-            self.scopes.pop()
-            self.bound.pop()
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -82,36 +79,23 @@ class NestWalk:
         finally:
             self.body.lines, self.body.declared = lines, declared
 
-    def found(self, place: int) -> Item | None:
-        for scope in reversed(self.scopes):
-            if place in scope:
-                return scope[place]
-        return None
-
-    def fill(self, *roots: int, without: int | None = None) -> None:
+    def fill_known(self, *roots: int, without: int | None = None) -> None:
         """Emit the nodes below `roots` that depend on known variables alone, and that others use there.
 
         without: a node that is left out, with the nodes below it.
         """
-        variables = frozenset(v for scope in self.bound for v in scope)
+        variables = frozenset(self.bound)
         seen: set[int] = set() if without is None else {without}
         stack = list(reversed(roots))
         while stack:
             p = stack.pop()
-            if p in seen or self.found(p) is not None:
+            if p in seen or p in self.items:
                 continue
             seen.add(p)
-            if self.free[p] <= variables:
+            if self.nodes.free[p] <= variables:
                 self.item(p)
             else:
                 stack += reversed(self.nodes[p].args)
-
-    def item(self, p: int) -> Item:
-        found = self.found(p)
-        if found is None:
-            op, args, data = self.nodes[p]
-            found = self.scopes[-1][p] = self._made(p, op, args, data)
-        return found
 
     # --- items by type ---
 
@@ -140,9 +124,9 @@ class NestWalk:
 
     # --- nodes ---
 
-    def _made(self, p: int, op: str, args: tuple[int, ...], data: Any) -> Item:
+    def _item(self, place: int, op: str, args: tuple[int, ...], data: Any) -> Item:
         if op == "variable":
-            return next(scope[data] for scope in reversed(self.bound) if data in scope)
+            return self.bound[data]
         if op == "constant":
             return self._constant(data)
         if op == "truth":
@@ -152,7 +136,7 @@ class NestWalk:
         if op == "inside":
             return self._inside(self.index(args[0]), data)
         if op == "read":
-            return self._read(p, args, data)
+            return self._read(place, args, data)
         if op == "select":
             return self._select(*args)
         if op in ("both", "either"):
@@ -167,11 +151,11 @@ class NestWalk:
             item = self.item(args[0])
             return item if isinstance(item, Index) else items.index(arithmetic.plain(self.real(args[0])))
         if op in ("reduce", "first_largest", "terms"):
-            return self.reduced(self, p)
+            return self.reduced(self, place)
         if self.program.ring:
             return self._of_indices(op, args)
         made = self._number(op, args, data)
-        if p in self.shares and isinstance(made, Real) and made.exact:
+        if place in self.shares and isinstance(made, Real) and made.exact:
             return replace(made, known=made.known.within(outward(0.0, float(1 / made.factor))[1]))
         return made
 

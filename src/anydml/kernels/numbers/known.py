@@ -14,8 +14,9 @@ from fractions import Fraction
 from operator import add, mul, sub, truediv
 from typing import Any, TypeVar
 
+from anydml.exact.formats import FORMATS
 from anydml.kernels.code.engine import Uncompilable
-from anydml.tensor import DataType, limits
+from anydml.tensor import EIGHT_BIT_FLOATS, DataType, limits
 
 T = TypeVar("T")
 
@@ -196,8 +197,10 @@ def known_of(data_type: DataType) -> Known:
         return Known(-(2.0**128), 2.0**128, -149, 24, -149)
     if data_type == DataType.FLOAT16:
         return Known(-(2.0**16), 2.0**16, -24, 11, -24)
-    if data_type == DataType.BFLOAT16:
-        return Known(-(2.0**128), 2.0**128, -133, 8, -133)
+    if data_type in (DataType.BFLOAT16, *EIGHT_BIT_FLOATS):
+        form = FORMATS[data_type]
+        end = 2.0**form.highest
+        return Known(-end, end, form.lowest, form.precision, form.lowest)
     if data_type == DataType.FLOAT64:
         return Known(quantum=-1074, digits=53, least=-1074)
     return known_integer(*limits(data_type))

@@ -1,12 +1,14 @@
-"""Elements of the types of floats whose numbers float32 holds: FLOAT32, FLOAT16 and BFLOAT16, as float32 and back."""
+"""Elements of the types of floats whose numbers float32 holds, as float32 and back."""
 
 from __future__ import annotations
 
+from anydml.exact.formats import FORMATS, Format
 from anydml.kernels.code.values import Value
 from anydml.kernels.numbers import halves
-from anydml.tensor import DataType
+from anydml.tensor import EIGHT_BIT_FLOATS, DataType
 
-SINGLES = (DataType.FLOAT32, DataType.FLOAT16, DataType.BFLOAT16)
+NARROW = (DataType.FLOAT16, DataType.BFLOAT16, *EIGHT_BIT_FLOATS)  # types of floats of fewer than 32 bits
+SINGLES = (DataType.FLOAT32, *NARROW)
 
 
 def widened(bits: Value, data_type: DataType) -> Value:
@@ -15,8 +17,12 @@ def widened(bits: Value, data_type: DataType) -> Value:
         return bits.cast(bits.kind.of("float"))
     if data_type == DataType.FLOAT16:
         return halves.widened(bits)
-    assert data_type == DataType.BFLOAT16, data_type
-    return (bits.converted("zext", bits.kind.of("i32")) << 16).cast(bits.kind.of("float"))
+    if data_type == DataType.BFLOAT16:
+        return (bits.converted("zext", bits.kind.of("i32")) << 16).cast(bits.kind.of("float"))
+    assert data_type in EIGHT_BIT_FLOATS, data_type
+    if data_type == DataType.FLOAT8_E5M2:  # the upper half of FLOAT16
+        return halves.widened(bits.converted("zext", bits.kind.of("i16")) << 8)
+    return _wide(bits, FORMATS[data_type])
 
 
 def narrowed(x: Value, data_type: DataType) -> Value:
@@ -29,19 +35,42 @@ def narrowed(x: Value, data_type: DataType) -> Value:
         return (x.converted("fptrunc", x.kind.of("float")) if wide else x).bits()
     if data_type == DataType.FLOAT16:
         return halves.narrowed(halves.odd_single(x) if wide else x)
-    assert data_type == DataType.BFLOAT16, data_type
-    return _brain(_odd_single(x) if wide else x)
+    if data_type == DataType.BFLOAT16:
+        return _brain(_odd_single(x) if wide else x)
+    assert data_type in EIGHT_BIT_FLOATS, data_type
+    return _byte(halves.odd_single(x) if wide else x, FORMATS[data_type])
+
+
+def near(x: Value, data_type: DataType) -> tuple[Value, Value]:
+    """The bits of numbers less than a place of float32 from x, and the lanes where these may differ, or x is NaN."""
+    if data_type == DataType.BFLOAT16:
+        raised = x.bits() + 0x8000  # the upper half is rounded, but for numbers beside ties
+        found = raised.shifted_right(16, signed=False).converted("trunc", x.kind.of("i16"))
+        return found, ((raised + 1) & 0xFFFF).compared("ult", 3) | x.compared("uno", x)
+    low, high = (_of_number(x * share, data_type) for share in (1 - 2.0**-24, 1 + 2.0**-23))  # by a place or more
+    return high, low.compared("ne", high) | x.compared("uno", x)
+
+
+def between(low: Value, high: Value, data_type: DataType) -> tuple[Value, Value]:
+    """The bits of numbers less than a place of float32 beyond two ends, and the lanes where these may differ, or are NaN."""
+    one, two = near(low, data_type), near(high, data_type)
+    return two[0], one[0].compared("ne", two[0]) | one[1] | two[1]
+
+
+def _of_number(x: Value, data_type: DataType) -> Value:
+    """`narrowed`, but of NaN any bits."""
+    if data_type == DataType.FLOAT16 and x.body.has_halves:
+        return x.converted("fptrunc", x.kind.of("half")).bits()
+    return narrowed(x, data_type)
 
 
 def _odd_single(x: Value) -> Value:
-    """Float64 as float32 that rounds to the same BFLOAT16: rounded to odd, or below the normal numbers to BFLOAT16 itself.
-
-    There, BFLOAT16 are multiples of 2^-133, the last place of 2^-81, and of 2^-80 in its binade.
-    """
-    body, size = x.body, x.magnitude()
-    small = (size + 2.0**-81) - 2.0**-81
-    kept = body.chosen(size.compared("olt", 2.0**-126), small.signed_as(x), halves.odd_double(x))
-    return kept.converted("fptrunc", x.kind.of("float"))
+    """Float64 as float32, rounded to odd also among float32's subnormal numbers, which BFLOAT16's are, too."""
+    single = x.converted("fptrunc", x.kind.of("float"))
+    back = single.converted("fpext", x.kind)
+    body, raw = x.body, single.bits()
+    cut = body.chosen(back.magnitude().compared("ogt", x.magnitude()), raw - 1, raw)
+    return body.chosen(back.compared("one", x), cut | 1, cut).cast(single.kind)
 
 
 def _brain(x: Value) -> Value:
@@ -53,4 +82,41 @@ def _brain(x: Value) -> Value:
     return found.converted("trunc", x.kind.of("i16"))
 
 
-__all__ = ["SINGLES", "narrowed", "widened"]
+def _wide(bits: Value, form: Format) -> Value:
+    """The numbers of 8-bit floats without infinities (i8) as float32."""
+    body, words = bits.body, bits.converted("zext", bits.kind.of("i32"))
+    single, fraction = words.kind.of("float"), form.precision - 1
+    size = words & 0x7F
+    normal = (size << 23 - fraction) + (_normal_exponent(form) + 126 << 23)
+    small = size.converted("sitofp", single) * 2.0**form.lowest  # no subnormal float32, which some processors are slow at
+    found = body.chosen(size.compared("ult", 1 << fraction), small.bits(), normal) | (words & 0x80) << 24
+    nan = words.compared("eq", 0x80) if form.suffix == "FNUZ" else size.compared("eq", 0x7F)
+    return body.chosen(nan, 0x7FC00000, found).cast(single)
+
+
+def _byte(x: Value, form: Format) -> Value:
+    """A float32 as the bits of 8-bit floats (i8), rounded half to even; beyond the largest, infinity or NaN."""
+    body, raw, size = x.body, x.bits(), x.magnitude()
+    places = 24 - form.precision
+    # subnormal numbers are multiples of the last place of this power of two
+    last = 2.0 ** (form.lowest + 23)
+    small = (size + last).bits() - body.constant(raw.kind.of("float"), last).bits()
+    even = size.bits().shifted_right(places, signed=False) & 1
+    exponent = _normal_exponent(form) + 126
+    large = (size.bits() - (exponent << 23) + (1 << places - 1) - 1 + even).shifted_right(places, signed=False)
+    found = body.chosen(size.compared("olt", 2.0 ** (form.lowest + form.precision - 1)), small, large)
+    signed = found | (raw.shifted_right(24, signed=False) & 0x80)
+    if form.suffix == "FNUZ":
+        signed = body.chosen(found.compared("eq", 0), found, signed)
+    over = found.compared("ugt", form.largest)
+    infinity = (raw.shifted_right(24, signed=False) & 0x80) | form.infinity
+    signed = body.chosen(over, form.quiet_nan if form.suffix else infinity, signed)
+    return body.chosen(x.compared("uno", x), form.quiet_nan, signed).converted("trunc", x.kind.of("i8"))
+
+
+def _normal_exponent(form: Format) -> int:
+    """The exponent of the smallest normal number."""
+    return form.lowest + form.precision - 1
+
+
+__all__ = ["NARROW", "SINGLES", "between", "narrowed", "near", "widened"]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import setitem
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.kernels.kernel import Arrays, Built, Execute, Machine, Refused
+from anydml.kernels.kernel import Arrays, Built, Direct, Execute, Machine, Refused, Views
 from anydml.kernels.match.layers import layers
 from anydml.kernels.match.moves import Move, moves
 from anydml.kernels.problem import Problem
+from anydml.tensor import TensorDesc
 
 View = Callable[[NDArray[Any]], NDArray[Any]]
 
@@ -27,21 +28,36 @@ def lower(problem: Problem, machine: Machine) -> Built | Refused:
         if isinstance(in_order, str):
             return Refused(found)
         found = in_order
-    # copied as integers, so that every NaN keeps its payload
     bits = np.dtype(f"u{problem.tensors[found[0].target].data_type.dtype.itemsize}")
-    moved = [_views(move, problem.tensors[move.target].sizes, bits) for move in found]
-    if len(moved) == 1:
-        (views,) = moved
-        return Built(lambda arrays: _copy(*views(arrays)), bare=True)
+    steps = [_step(move, bits, problem.tensors) for move in found]
+    if len(steps) == 1:
+        ((target, into, read),) = steps
+        return Built(
+            lambda arrays: partial(setitem, into(arrays[target]), ..., read(arrays)), bare=True, direct=partial(_direct, steps)
+        )
 
     def bind(arrays: Arrays) -> Execute:
-        return partial(_each, [_copy(*views(arrays)) for views in moved])
+        # setitem takes half of the time of `np.copyto` for a few elements
+        return partial(_each, [partial(setitem, into(arrays[target]), ..., read(arrays)) for target, into, read in steps])
 
-    return Built(bind, bare=True)
+    return Built(bind, bare=True, direct=partial(_direct, steps))
 
 
-def _copy(target: NDArray[Any], source: NDArray[Any]) -> Execute:
-    return partial(setitem, target, ..., source)  # which takes half of the time of `np.copyto` for a few elements
+class MoveOfViews(NamedTuple):
+    """A move: the output's name, the view of it that is written, and what is read, from the arrays by name."""
+
+    target: str
+    into: View
+    read: Callable[[Arrays], NDArray[Any]]
+
+
+def _direct(steps: Sequence[MoveOfViews], names: Sequence[str], views: Views) -> Direct:
+    def call(arrays: Sequence[NDArray[Any]]) -> None:
+        found = views(arrays)
+        for target, into, read in steps:
+            into(found[target])[...] = read(found)
+
+    return call
 
 
 def _each(calls: list[Execute]) -> None:
@@ -49,31 +65,33 @@ def _each(calls: list[Execute]) -> None:
         call()
 
 
-def _views(move: Move, sizes: tuple[int, ...], bits: np.dtype[Any]) -> Callable[[Arrays], tuple[NDArray[Any], NDArray[Any]]]:
-    """The views that a move writes and reads; for a constant, the constant instead of the latter."""
+def _step(move: Move, bits: np.dtype[Any], tensors: Mapping[str, TensorDesc]) -> MoveOfViews:
+    """The views that a move writes and reads; for a constant, the constant instead of the latter.
+
+    Between equal data types NumPy copies bytes. Others are copied as integers, so that every NaN keeps its payload.
+    """
+    source, target, sizes = move.source, move.target, tensors[move.target].sizes
     if move.bits is not None:
-        return _filled(move, bits)
-    source, target, box = move.source, move.target, _box(move)
-    if box is not None and not move.places and move.sizes == sizes:
-        return lambda arrays: (arrays[target].view(bits), arrays[source].view(bits)[box])
-    window = _window(move)
+        value = np.array(move.bits, bits)
+        into = _viewed(_target(move, sizes), bits)
+        return MoveOfViews(target, into, lambda arrays: value)
+    into, window = _target(move, sizes), _window(move, tensors[source].sizes)
+    if tensors[source].data_type != tensors[target].data_type:
+        into, window = _viewed(into, bits), _viewed(window, bits)
+    return MoveOfViews(target, into, lambda arrays: window(arrays[source]))
+
+
+def _viewed(view: View, bits: np.dtype[Any]) -> View:
+    return lambda x: view(x.view(bits))
+
+
+def _target(move: Move, sizes: tuple[int, ...]) -> View:
     if move.places:
-        strided = _strided(move.first, move.sizes, move.places, writeable=True)
-        return lambda arrays: (strided(arrays[target].view(bits)), window(arrays[source].view(bits)))
+        return _strided(move.first, move.sizes, move.places, writeable=True)
     if move.sizes == sizes:
-        return lambda arrays: (arrays[target].view(bits), window(arrays[source].view(bits)))
+        return lambda x: x
     into = tuple(slice(first, first + size) for first, size in zip(move.first, move.sizes, strict=True))
-    return lambda arrays: (arrays[target].view(bits)[into], window(arrays[source].view(bits)))
-
-
-def _filled(move: Move, bits: np.dtype[Any]) -> Callable[[Arrays], tuple[NDArray[Any], NDArray[Any]]]:
-    """The view to which a constant is written, and the constant."""
-    target, value = move.target, np.array(move.bits, bits)
-    if move.places:
-        into = _strided(move.first, move.sizes, move.places, writeable=True)
-        return lambda arrays: (into(arrays[target].view(bits)), value)
-    box = tuple(slice(first, first + size) for first, size in zip(move.first, move.sizes, strict=True))
-    return lambda arrays: (arrays[target].view(bits)[box], value)
+    return lambda x: x[into]
 
 
 def _box(move: Move) -> tuple[slice, ...] | None:
@@ -85,9 +103,11 @@ def _box(move: Move) -> tuple[slice, ...] | None:
     return None
 
 
-def _window(move: Move) -> View:
-    """The elements of the input that a move reads, in the order of those that it writes."""
+def _window(move: Move, sizes: tuple[int, ...]) -> View:
+    """The elements of the input, of these sizes, that a move reads, in the order of those that it writes."""
     if (box := _box(move)) is not None:
+        if box == tuple(slice(0, n, 1) for n in sizes):
+            return lambda x: x
         return lambda x: x[box]
     return _strided(move.start, move.sizes, move.steps, writeable=False)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from anydml.kernels.kernel import Arrays, Built, Execute, Machine, Refused
 from anydml.kernels.match.constants import stored_bits
 from anydml.kernels.match.looked_up import looked_up
+from anydml.kernels.match.pieces import ON_ARRAYS
 from anydml.kernels.problem import Problem
 from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Nest, Statement
@@ -24,11 +25,6 @@ from anydml.tensor import DataType, TensorDesc
 
 Array = NDArray[Any]
 MOST = np.iinfo(np.int64).max
-_OPERATIONS: Mapping[str, Callable[..., Any]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "max": np.maximum, "min": np.minimum,
-    "floordiv": np.floor_divide, "mod": np.remainder, "select": np.where, "less": np.less, "less_equal": np.less_equal,
-    "equal": np.equal, "both": np.logical_and, "either": np.logical_or, "not": np.logical_not,
-}  # fmt: skip
 
 
 def lower(problem: Problem, machine: Machine) -> Built | Refused:
@@ -125,7 +121,7 @@ class _Grid:
             with _Bound(self, bound_by(e)):
                 found = np.broadcast_to(self.value(e.args[0]), self._sizes(e))
             return found.sum(axis=tuple(range(len(self.variables), found.ndim)), dtype=np.int64)
-        return _OPERATIONS[e.op](*(self.value(a) for a in e.args))
+        return ON_ARRAYS[e.op](*(self.value(a) for a in e.args))
 
     def _sizes(self, e: Expr) -> tuple[int, ...]:
         """The sizes of a value: the dimensions of variables that its reduction binds are whole, the others unchanged."""

@@ -14,7 +14,7 @@ from anydml.kernels.irregular.loops import Loop, described, merged
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nonzeros import Nonzeros, nonzeros
 from anydml.kernels.match.ranked import Ranked, ranked
-from anydml.kernels.matched import matched
+from anydml.kernels.matched import lowers
 from anydml.kernels.order import emit, listing, tuning
 from anydml.kernels.problem import Problem
 from anydml.schema.statement import Statement
@@ -22,16 +22,19 @@ from anydml.schema.statement import Statement
 MOST = 1 << 31  # elements of a line at most: counts and positions have 32 bits
 
 
-def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
+def _pattern(statement: Statement) -> Ranked | Nonzeros | str:
+    listed = nonzeros(statement)
+    return ranked(statement) if isinstance(listed, str) else listed
+
+
+@lowers(_pattern)
+def lower(found: object, target: Target, problem: Problem, machine: Machine) -> Lowered | Refused:
     """A step for each thread, which loops over lines."""
-    ready: tuple[Ranked | Nonzeros, Target] | Refused = matched(_pattern, problem, machine)
-    if isinstance(ready, Refused):
-        return ready
-    found, target = ready
     if isinstance(found, Nonzeros):
         if problem.tensors[found.source].data_type.element_bits < 8:
             return Refused("elements are not whole bytes")
         return listing.lowered(found, target, problem.tensors)
+    assert isinstance(found, Ranked)
     n, k = found.source.sizes[found.axis], found.sizes[found.axis]
     if n >= MOST:
         return Refused("positions take more than 32 bits")
@@ -77,11 +80,6 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     most = max(1, tuning.TUNING.budget * outer.turns // elements) * threads
     rounds = in_rounds(outer.turns, most, pieces)
     return Lowered(target, rounds, scratch=sum(sizes) * threads, short=elements < tuning.TUNING.short)
-
-
-def _pattern(statement: Statement) -> Ranked | Nonzeros | str:
-    listed = nonzeros(statement)
-    return ranked(statement) if isinstance(listed, str) else listed
 
 
 def _stride(loop: Loop) -> int:

@@ -9,10 +9,11 @@ from operator import mul
 from anydml.kernels.call.signature import Arguments, stepped
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
+from anydml.kernels.code.targets import Target
 from anydml.kernels.copy.copies import copy
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.random_words import WORDS, random_words
-from anydml.kernels.matched import matched
+from anydml.kernels.match.random_words import WORDS, Words, random_words
+from anydml.kernels.matched import lowers
 from anydml.kernels.problem import Problem
 from anydml.kernels.random import emit, tuning
 from anydml.kernels.random.emit import RANDOM
@@ -20,12 +21,9 @@ from anydml.schema.node import Expr
 from anydml.tensor import DataType, TensorDesc
 
 
-def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
+@lowers(random_words)
+def lower(found: Words, target: Target, problem: Problem, machine: Machine) -> Lowered | Refused:
     """The steps that compute the words in row-major order, and copy them to the output if it has another layout."""
-    ready = matched(random_words, problem, machine)
-    if isinstance(ready, Refused):
-        return ready
-    found, target = ready
     into, state = problem.tensors[found.target], problem.tensors[found.state]
     after = None if found.after is None else problem.tensors[found.after]
     if any(t is not None and t.data_type != DataType.UINT32 for t in (into, after, None if after is None else state)):

@@ -8,12 +8,13 @@ import numpy as np
 
 from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At, Rounds
+from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.recurrences import recurrence
 from anydml.kernels.match.states import Recurrence, StateProduct
 from anydml.kernels.match.stepped import SteppedElement
-from anydml.kernels.matched import matched
+from anydml.kernels.matched import lowers
 from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.problem import Problem
 from anydml.kernels.recurrence import tuning
@@ -24,12 +25,9 @@ from anydml.kernels.recurrence.undecided import Deciding
 MOST_TERMS = 1 << 20  # bounds of longer sums would be too wide to decide anything
 
 
-def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
+@lowers(recurrence)
+def lower(found: Recurrence, target: Target, problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for a recurrence: a piece for each direction, and for each share of the sequences if there are more threads."""
-    ready = matched(recurrence, problem, machine)
-    if isinstance(ready, Refused):
-        return ready
-    found, target = ready
     if found.data_type not in SINGLES:
         return Refused("the states are no floats of 32 or 16 bits")
     if not all(found.sizes):

@@ -165,7 +165,9 @@ class _FinerFormula:
 
     def computed(self, i: str) -> Precise:
         streams, known = self._read(i)
-        return precise.computed(self.body, self.stage.formula, streams, self.lanes, known, extremes=True)
+        found = precise.PreciseWalk(self.body, self.stage.formula, streams, self.lanes, known, extremes=True).run()
+        assert isinstance(found, Precise)
+        return found
 
     def stored(self, i: str) -> tuple[Value, Value | None]:
         streams, known = self._read(i)

@@ -6,23 +6,17 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import permutations
 
-from anydml.kernels.elementwise.combined import combined, used
-from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.elementwise.combined import combined
+from anydml.kernels.match.normal_form import Node, NormalForm
 from anydml.schema.node import Constant
 
 
-def of_stage(formula: Formula) -> Formula:
+def of_stage(formula: NormalForm) -> NormalForm:
     """The formula as `combined` gives it, with max(0, x) + min(0, f) as x where 0 < x, else f, for f = a (e^(x / b) - 1).
 
     So e^x of a large x, which overflows float64, is not computed. f has the sign of x; of 0, f is +0.
     """
-    made: list[Node] = []
-    places: list[int] = []
-    for node in combined(formula):
-        moved = Node(node.op, tuple(places[a] for a in node.args), node.data)
-        made.append(_chosen(made, moved) or moved)
-        places.append(len(made) - 1)
-    return used(made)
+    return combined(formula).rewritten(_chosen)
 
 
 def _chosen(nodes: list[Node], node: Node) -> Node | None:

@@ -28,13 +28,13 @@ class GateWalk(FormulaWalk):
         if place in self.known:
             return self.known[place]
         if op == "sub" and (gate := self.gates.get(args[1])) is not None:
-            one = self.formula[args[0]]
+            one = self.nodes[args[0]]
             if one.op == "constant" and one.data.value == 1:
-                return _rest(gate, self.number(self.formula[args[1]].args[0]))
+                return _rest(gate, self.number(self.nodes[args[1]].args[0]))
         found = super()._item(place, op, args, data)
         if op == "expm1" and isinstance(found, Number) and not found.exact:
             return _levelled(found, self.number(args[0]))
-        if op not in ("sigmoid", "softplus", "erfc") or place == len(self.formula) - 1 or not isinstance(found, Number):
+        if op not in ("sigmoid", "softplus", "erfc") or place == len(self.nodes) - 1 or not isinstance(found, Number):
             return found
         if op == "sigmoid":
             self.gates[place] = found

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from anydml.kernels.call.signature import Signature
 from anydml.kernels.code.targets import Target
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.numbers.floats.transcendental import KINDS
 from anydml.kernels.undecided.state import OWN
 from anydml.tensor import DataType
@@ -49,7 +49,7 @@ class StepFormula(NamedTuple):
     """
 
     state: int | None
-    formula: Formula
+    formula: NormalForm
     leaves: tuple[Leaf, ...]
     before: tuple[int, ...]
 
@@ -130,7 +130,7 @@ def lanes_of(target: Target) -> int:
     return target.vector_bytes // 4
 
 
-def lanes(target: Target, formula: Formula, *, finer: bool = False) -> int:
+def lanes(target: Target, formula: NormalForm, *, finer: bool = False) -> int:
     """The number of units that a formula computes together, few enough for its values and constants to fit the stack frame.
 
     finer: in twice float64's precision.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from anydml.kernels.code.tuned import tuned
+
 
 class RecurrenceTuning(NamedTuple):
     """When threads share the work, when calls are cut, and how much is done at once."""
@@ -15,4 +17,4 @@ class RecurrenceTuning(NamedTuple):
     budget: int = 1 << 31  # products of a call; signals are handled after each call
 
 
-TUNING = RecurrenceTuning()
+TUNING = tuned("recurrence", RecurrenceTuning())

@@ -19,9 +19,9 @@ from anydml.kernels.recurrence.plan import UndecidedPiece
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.state import COUNT, ROW, UndecidedLists
 from anydml.schema.expression import Tensor
-from anydml.schema.node import Expr, make
+from anydml.schema.node import Expr
 from anydml.schema.statement import Nest
-from anydml.schema.traversal import walk
+from anydml.schema.traversal import rebuilt
 from anydml.tensor import DataType
 
 
@@ -110,12 +110,11 @@ class Deciding:
 
     def _of_kept(self, nest: Nest, kept: Sequence[Tensor], first: int) -> Nest:
         """A definition that reads the states of a piece instead of computing them."""
-        made: dict[Expr, Expr] = {}
-        for node in walk(nest.body):
-            args = tuple(made[a] for a in node.args)
-            if node.op == "read" and node.data[0] in self.tensors:
-                step, _, sequence, unit = args
-                made[node] = kept[self.tensors.index(node.data[0])][(step + 1, sequence - first, unit)]
-            else:
-                made[node] = node if args == node.args else make(node.op, args, node.data, node.sort)
-        return Nest(nest.index, made[nest.body])
+
+        def replaced(node: Expr, args: tuple[Expr, ...]) -> Expr | None:
+            if node.op != "read" or node.data[0] not in self.tensors:
+                return None
+            step, _, sequence, unit = args
+            return kept[self.tensors.index(node.data[0])][(step + 1, sequence - first, unit)]
+
+        return Nest(nest.index, rebuilt(nest.body, replaced))

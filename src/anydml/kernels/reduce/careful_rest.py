@@ -9,7 +9,7 @@ import math
 
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.items import Item
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.numbers.doubled import functions as precise_functions
 from anydml.kernels.numbers.doubled.arithmetic import Precise, add
 from anydml.kernels.numbers.floats.numbers import Number, U
@@ -24,7 +24,7 @@ REL = 2.0**-66  # of two powers, their quotient, and the sum of it and an intege
 PAIR = 2.0**-98  # of the sum with 1
 
 
-def adds_largest(formula: Formula) -> bool:
+def adds_largest(formula: NormalForm) -> bool:
     """Whether a formula with a rest r is exactly m + log1p(r) + (m - m), perhaps with limits at infinite m."""
     last = len(formula) - 1
     if formula[last].op == "limits":

@@ -19,7 +19,7 @@ from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Map
 from anydml.kernels.match.rows import Rows, rows
 from anydml.kernels.match.several import several
-from anydml.kernels.matched import matched
+from anydml.kernels.matched import lowers
 from anydml.kernels.problem import Problem
 from anydml.kernels.reduce import across, emit, softmax, tuning, whole
 from anydml.kernels.reduce.joint import JOINT, with_joint
@@ -40,11 +40,12 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     if len(statement) > 1:
         made = whole.lower(problem, machine)
         return _outputs(problem, machine) if isinstance(made, Refused) else made
-    ready = matched(rows, problem, machine)
-    if isinstance(ready, Refused):
-        return ready
-    r, target = ready
-    (nest,) = statement.values()
+    return _of_rows(problem, machine)
+
+
+@lowers(rows)
+def _of_rows(r: Rows, target: Target, problem: Problem, machine: Machine) -> Lowered | Refused:
+    (nest,) = problem.statement.values()
     run = _reduced(r, nest, {name: TensorStart(At(name), t) for name, t in problem.tensors.items()}, target, machine.threads)
     if isinstance(run, Refused):
         return run

@@ -15,8 +15,7 @@ import math
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.items import Item
 from anydml.kernels.elementwise.regrouping import SLOPED_LINE
-from anydml.kernels.match.maps import Formula, Node
-from anydml.kernels.match.maps import formula as formula_of
+from anydml.kernels.match.normal_form import Node, NormalForm, normal_form
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U
 from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.reduce.accumulator import Compensated, masked
@@ -25,7 +24,7 @@ from anydml.kernels.reduce.moments import mean_of
 JOINT, OTHER_MEAN, TOTAL = "row_joint", "other_mean", "joint_total"  # nodes: the mean of x, from which the two others are taken
 
 
-def with_joint(formula: Formula, count: int) -> Formula:
+def with_joint(formula: NormalForm, count: int) -> NormalForm:
     """The formula with nodes for the means of two rows of `count` elements and for the total C, if it contains C."""
     for place, node in enumerate(formula):
         found = _total(formula, node, count)
@@ -39,7 +38,7 @@ def with_joint(formula: Formula, count: int) -> Formula:
     return formula
 
 
-def _total(formula: Formula, node: Node, count: int) -> tuple[int, int, int] | None:
+def _total(formula: NormalForm, node: Node, count: int) -> tuple[int, int, int] | None:
     """The places of x, g and the mean of x, if the node is the sum of g (x - mean of x)."""
     if node.op != "row_sum" or len(node.args) > 1 or formula[node.args[0]].op != "mul":
         return None
@@ -57,7 +56,7 @@ def _is_single(node: Node) -> bool:
     return node.op == "stream" and node.data[1] in SINGLES
 
 
-def _in_order(formula: Formula, instead: dict[int, Node]) -> Formula:
+def _in_order(formula: NormalForm, instead: dict[int, Node]) -> NormalForm:
     """The formula with the nodes of `instead` in their places, in an order that has each node after its arguments."""
     made: list[Node] = []
     places: dict[int, int] = {}
@@ -71,10 +70,10 @@ def _in_order(formula: Formula, instead: dict[int, Node]) -> Formula:
         return places[p]
 
     place(len(formula) - 1)
-    return formula_of(tuple(made))
+    return normal_form(tuple(made))
 
 
-def known_sign(formula: Formula) -> bool:
+def known_sign(formula: NormalForm) -> bool:
     """Whether the sign of a total of 0 is visible nowhere, because only the factor c of sloped elements uses the total."""
 
     def reaches(p: int) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from anydml.kernels.call.signature import Arguments, Signature
 from anydml.kernels.elementwise.geometry import MapDimension, names
 from anydml.kernels.elementwise.streams import CONSTANT, PLACE, POSITION
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.tensor import DataType
 
 SHORT = 16  # turns of a block, where additions of blocks are exact
@@ -28,7 +28,7 @@ class ReductionKey(NamedTuple):
     which are copied to memory where they are contiguous, `together` rows at a time; plain: the formula before it was regrouped.
     """
 
-    formula: Formula
+    formula: NormalForm
     mapped: bool
     integral: bool
     types: tuple[DataType, ...]
@@ -43,7 +43,7 @@ class ReductionKey(NamedTuple):
     keeps: bool
     staged: tuple[int, ...]
     together: int
-    plain: Formula
+    plain: NormalForm
 
     def block(self, times: int) -> int:
         """The turns of a block, of `times` groups each: a line is added up in blocks, so that a term goes through few

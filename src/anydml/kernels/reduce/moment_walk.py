@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise.items import Item
 from anydml.kernels.elementwise.line_walk import LineWalk
+from anydml.kernels.match.scopes import Scopes
 from anydml.kernels.numbers.floats.numbers import Number, settled
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL, Joint, known_sign
 from anydml.kernels.reduce.key import ReductionKey
 from anydml.kernels.reduce.moments import MOMENTS, VARIANCE, Moments
-from anydml.kernels.reduce.stages import inner, stages
+from anydml.kernels.reduce.stages import StagedWalk, stages
 
 
-class MomentWalk(LineWalk):
+class MomentWalk(LineWalk, StagedWalk[Item]):
     """same: the streams that are the same along a row.
 
     first: the first elements of the row, by their nodes, where moments are computed. beside: further results of a reduction, by
@@ -27,37 +28,29 @@ class MomentWalk(LineWalk):
         self.key = key
         self.streams: list[Value] = [body.undefined(Kind("i8", key.lanes))] * (len(key.types) - 1)
         self.stages = stages(key.formula, same, mapped=key.mapped)
+        self.items = Scopes({}, {})  # those of the row, and those of a group of its elements
         self.first: dict[int, Value] = {}
         self.beside: dict[tuple[int, str], Number] = {}
         self.infinite: dict[int, Value] = {}
 
-    def _fill(self, places: Iterable[int]) -> None:
-        for p in sorted(places):
-            if p not in self.items:
-                op, args, data = self.formula[p]
-                self.items[p] = self._item(p, op, args, data)
-
     def fill_to(self, base: int) -> None:
-        self._fill(inner(self.formula, self.stages.within, [base], set(self.items)))
+        self.fill_within([base])
 
     def forget(self) -> None:
-        """Drop the items of a group of elements: the next group computes its own."""
-        within = self.stages.within
-        for p in [p for p in self.items if within[p]]:
-            del self.items[p]
+        super().forget()
         # conversions in this block are not available in the next, even if the number is the same for the whole row
         for p in [p for p in self.converted if not isinstance(self.items.get(p), Number)]:
             del self.converted[p]
 
     @property
     def has_moments(self) -> bool:
-        return any(op in (MOMENTS, JOINT) for op, _, _ in self.formula)
+        return any(op in (MOMENTS, JOINT) for op, _, _ in self.nodes)
 
     def begin_row(self) -> None:
         """Take the elements of the row's first position."""
-        for op, args, _ in self.formula:
+        for op, args, _ in self.nodes:
             if op in (MOMENTS, JOINT):
-                self._fill(args)
+                self.fill(sorted(args))
                 for p in args:
                     x = self.number(p).wide()
                     # -0 becomes +0; an infinity becomes 0, since all differences from it would be infinite or NaN
@@ -66,7 +59,7 @@ class MomentWalk(LineWalk):
 
     def of_moments(self, p: int, depth: int) -> Accumulator:
         """The accumulator of a reduction of differences; depth: the most additions that a term goes through."""
-        op, args, count = self.formula[p]
+        op, args, count = self.nodes[p]
         assert isinstance(count, int)
         x, *g = (self.first[a] for a in args)
         if op == MOMENTS:
@@ -84,7 +77,7 @@ class MomentWalk(LineWalk):
 
     def unsigned_totals(self, s: int) -> list[int]:
         """The reductions of a pass whose total needs a sign if it is 0, because the sign is visible."""
-        return [] if known_sign(self.formula) else [p for p in self.stages.passes[s] if self.formula[p].op == JOINT]
+        return [] if known_sign(self.nodes) else [p for p in self.stages.passes[s] if self.nodes[p].op == JOINT]
 
     def total(self, p: int) -> tuple[Number, Number]:
         """The mean and the total of a reduction."""
@@ -104,5 +97,5 @@ class MomentWalk(LineWalk):
 
     def both(self, p: int) -> list[Value]:
         """The elements that a reduction takes, of a group."""
-        self._fill(self.formula[p].args)
-        return [self.number(a).wide() for a in self.formula[p].args]
+        self.fill(sorted(self.nodes[p].args))
+        return [self.number(a).wide() for a in self.nodes[p].args]

@@ -12,9 +12,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise.combined import used
 from anydml.kernels.elementwise.items import Item
-from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.match.normal_form import Node, NormalForm, used
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U
 from anydml.kernels.numbers.known import Known
 from anydml.kernels.numbers.singles import SINGLES
@@ -26,7 +25,7 @@ MOMENTS, VARIANCE = "row_moments", "variance"  # nodes: the mean, and the varian
 MOMENTS_OF = 1 << 24  # most elements of a row whose moments are computed
 
 
-def with_moments(formula: Formula, count: int) -> Formula:
+def with_moments(formula: NormalForm, count: int) -> NormalForm:
     """The formula with nodes for the mean and the variance of a row of `count` elements, if it has both.
 
     A mean alone becomes such a node if elements have it subtracted: so it is exactly the element if all are equal.
@@ -52,7 +51,7 @@ def _gains(element: Node, count: int) -> bool:
     return element.data[1] == DataType.FLOAT32 or count & (count - 1) != 0
 
 
-def _squares(formula: Formula, node: Node, count: int) -> tuple[int, int] | None:
+def _squares(formula: NormalForm, node: Node, count: int) -> tuple[int, int] | None:
     """The places of the mean and the elements of a row, if the node is the mean of the squares of their differences; else
     None."""
     total = mean_of(formula, node, count)
@@ -70,7 +69,7 @@ def _squares(formula: Formula, node: Node, count: int) -> tuple[int, int] | None
     return (mean, x) if same and element.op == "stream" and element.data[1] in SINGLES else None
 
 
-def mean_of(formula: Formula, node: Node, count: int) -> int | None:
+def mean_of(formula: NormalForm, node: Node, count: int) -> int | None:
     """The place of the node whose mean over a row of `count` elements the node is; else None."""
     if node.op != "div":
         return None

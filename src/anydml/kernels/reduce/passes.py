@@ -101,7 +101,7 @@ class Passes:
         mark = len(body.lines)
         self.row.put(walk, "0", {k: body.undefined(self.row.kinds[k]) for k in self.row.streams.inside})
         for p in walk.kept_before(s):
-            walk.put(p, body.undefined(Kind("double", key.lanes)))
+            walk.put_kept(p, body.undefined(Kind("double", key.lanes)))
         times = walk.groups(s)
         accumulators = walk.accumulators(s, self.key.depth(times))
         del body.lines[mark:]  # this code only served to find the types of the accumulators
@@ -232,7 +232,7 @@ class Passes:
     def load_kept(self, walk: RowWalk, s: int, i: str) -> None:
         """Give the walk the values of a group that earlier passes have stored."""
         for p in walk.kept_before(s):
-            walk.put(p, self.body.loaded(Kind("double", self.key.lanes), self._memory(p, walk, i)))
+            walk.put_kept(p, self.body.loaded(Kind("double", self.key.lanes), self._memory(p, walk, i)))
 
 
 def _merged(accumulators: list[Accumulator], a: list[Value], b: list[Value]) -> list[Value]:

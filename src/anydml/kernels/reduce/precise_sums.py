@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.match.scopes import Scopes
 from anydml.kernels.numbers.doubled.arithmetic import Precise, add, divide, multiply, subtract, with_sign
 from anydml.kernels.numbers.floats.numbers import SLACK, U
 from anydml.kernels.numbers.functions.approximate import at_least, at_most
@@ -21,7 +22,7 @@ from anydml.kernels.numbers.lanes import Truth, either
 from anydml.kernels.reduce.joint import OTHER_MEAN, TOTAL
 from anydml.kernels.reduce.moments import VARIANCE
 
-Items = Mapping[int, Precise | Truth]
+Items = Scopes[int, Precise | Truth]
 
 
 class Sums(ABC):

@@ -13,8 +13,7 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise.combined import used
-from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.match.normal_form import Node, NormalForm, used
 from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats import recorded
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, odd_of
@@ -38,7 +37,7 @@ CLOSE, FARTHEST = 600.0, 800.0  # between these gaps, e^-gap reaches 2^-1024
 PICKED_REL = EXP_NEAR.rel + 3.1 * U + 203 * 2.0**-55.2
 
 
-def powers(formula: Formula) -> int | None:
+def powers(formula: NormalForm) -> int | None:
     """The place of e^(x - m) if a formula is the softmax of x, and x is read; else None."""
     last = len(formula) - 1
     op, args, _ = formula[last]
@@ -52,11 +51,10 @@ def powers(formula: Formula) -> int | None:
     x, m = formula[difference].args
     if formula[x].op != "stream" or formula[m] != ("row_max", (x,), False):
         return None
-    uses = {p: [q for q, node in enumerate(formula) if p in node.args] for p in (e, difference)}
-    return e if uses[difference] == [e] and len(uses[e]) == 2 else None
+    return e if formula.users[difference] == (e,) and len(formula.users[e]) == 2 else None
 
 
-def with_rests(formula: Formula) -> Formula:
+def with_rests(formula: NormalForm) -> NormalForm:
     """The formula with "row_rest" of x and m for each sum of e^(x - m) without the first x that is m.
 
     This is done in logarithms, which store log1p(rest) + (m - m), added to a difference or an element.
@@ -73,11 +71,10 @@ def with_rests(formula: Formula) -> Formula:
     return used(made)
 
 
-def _of_logarithm(formula: Formula, rest: int, found: tuple[int, int]) -> bool:
+def _of_logarithm(formula: NormalForm, rest: int, found: tuple[int, int]) -> bool:
     """Whether a rest is used as `with_rests` says."""
     x, m = found
-    uses = [[q for q, node in enumerate(formula) if p in node.args] for p in range(len(formula))]
-    place = rest
+    uses, place = formula.users, rest
     for op in ("log1p", "add"):
         if len(uses[place]) != 1 or formula[uses[place][0]].op != op:
             return False
@@ -94,7 +91,7 @@ def _of_logarithm(formula: Formula, rest: int, found: tuple[int, int]) -> bool:
     return last == len(formula) - 1 or [formula[q].op for q in uses[last]] == ["limits"]
 
 
-def _rest(formula: Formula, e: int, condition: int) -> tuple[int, int] | None:
+def _rest(formula: NormalForm, e: int, condition: int) -> tuple[int, int] | None:
     power, other = formula[e], formula[condition]
     if power.op != "exp" or formula[power.args[0]].op != "sub" or other.op != "not":
         return None
@@ -110,7 +107,7 @@ def _rest(formula: Formula, e: int, condition: int) -> tuple[int, int] | None:
     return None
 
 
-def less(formula: Formula) -> tuple[int, int, int] | None:
+def less(formula: NormalForm) -> tuple[int, int, int] | None:
     """The places of x, m and L if a formula is the log-softmax (x - m) - L: m is a row's largest x, L comes from a rest."""
     op, args, _ = formula[-1]
     if op != "sub" or formula[args[0]].op != "sub":

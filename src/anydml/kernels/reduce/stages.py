@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.normal_form import NormalForm
+from anydml.kernels.match.scopes import ScopedWalk
+
+T = TypeVar("T")
 
 COSTLY = {
     *("exp", "log", "expm1", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh"),
@@ -27,14 +30,12 @@ class Stages(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def stages(formula: Formula, constant: frozenset[int], *, mapped: bool) -> Stages:
+def stages(formula: NormalForm, constant: frozenset[int], *, mapped: bool) -> Stages:
     """The stages of a formula; constant: the streams that are the same along a row; mapped: whether results are whole rows."""
-    within: list[bool] = []
+    within = formula.varying(lambda node: node.op == "stream" and node.data[0] not in constant)
     after: list[int] = []
-    for op, args, data in formula:
-        reduces = op.startswith("row_")
-        within.append(data[0] not in constant if op == "stream" else not reduces and any(within[a] for a in args))
-        after.append(max((after[a] for a in args), default=0) + reduces)
+    for op, args, _ in formula:
+        after.append(max((after[a] for a in args), default=0) + op.startswith("row_"))
     count = max(after)
     passes = tuple(
         tuple(p for p, n in enumerate(formula) if n.op.startswith("row_") and after[p] == s + 1) for s in range(count)
@@ -46,17 +47,40 @@ def stages(formula: Formula, constant: frozenset[int], *, mapped: bool) -> Stage
         found = inner(formula, within, targets)
         kept |= {p for p in found & seen if formula[p].op in COSTLY}
         seen |= found
-    return Stages(tuple(within), tuple(after), passes, frozenset(kept))
+    return Stages(within, tuple(after), passes, frozenset(kept))
 
 
-def inner(formula: Formula, within: Iterable[bool], targets: Iterable[int], known: Collection[int] = ()) -> set[int]:
+class StagedWalk(ScopedWalk[T]):
+    """A walk with two scopes: a row, and a group of its elements, whose items are dropped before the next group's are made."""
+
+    stages: Stages
+
+    def put(self, place: int, item: T) -> None:
+        """Set a node's item for the row, or for a group if it differs within the row."""
+        self.items.nested[self.stages.within[place]][place] = item
+
+    def fill_within(self, targets: Iterable[int]) -> None:
+        """Make the items that differ within a row and that the targets need."""
+        self.fill(sorted(inner(self.nodes, self.stages.within, targets, self.items)))
+
+    def of_row(self, s: int) -> Iterator[int]:
+        """The nodes, not made yet, that are the same for the row and known after s passes."""
+        for p, (op, _, _) in enumerate(self.nodes):
+            if not (self.stages.within[p] or self.stages.after[p] > s or op.startswith("row_") or p in self.items):
+                yield p
+
+    def forget(self) -> None:
+        """Drop the items of a group of elements: the next group computes its own."""
+        self.items.nested[1].clear()
+
+
+def inner(formula: NormalForm, within: Sequence[bool], targets: Iterable[int], known: Container[int] = ()) -> set[int]:
     """The nodes that differ within a row and that the targets need, these included; known nodes end the search."""
-    differs = list(within)
     found: set[int] = set()
     stack = list(targets)
     while stack:
         p = stack.pop()
-        if differs[p] and p not in found:
+        if within[p] and p not in found:
             found.add(p)
             if p not in known:
                 stack.extend(formula[p].args)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml.kernels.code import processor
+from anydml.kernels.code.tuned import tuned
 
 
 class RowTuning(NamedTuple):
@@ -23,4 +24,4 @@ class RowTuning(NamedTuple):
     staged: int = 1 << 22  # bytes of rows that are copied to memory at once, at most
 
 
-TUNING = RowTuning()
+TUNING = tuned("reduce", RowTuning())

@@ -53,7 +53,7 @@ class RowWalk(MomentWalk):
         self.powers = e if e is not None and self.stages.within[e] else None
         rests = [args[1] for op, args, _ in key.formula if op == "row_rest"]
         if self.powers is not None:
-            rests.append(self.formula[self.formula[self.powers].args[0]].args[1])
+            rests.append(self.nodes[self.nodes[self.powers].args[0]].args[1])
         self.largest = rests[0] if rests else -1  # the place of the largest element, which powers are relative to
         self.shares: softmax.Shares | None = None
         self.gap: Value | None = None  # see `Rest`
@@ -61,16 +61,16 @@ class RowWalk(MomentWalk):
 
     # --- nodes that differ within a row ---
 
-    def put(self, p: int, wide: Value) -> None:
+    def put_kept(self, p: int, wide: Value) -> None:
         """Set a node's item from its stored value."""
-        self.items[p] = replace(self.kept_forms[p], wide=lambda: wide)
+        self.put(p, replace(self.kept_forms[p], wide=lambda: wide))
 
     def _targets(self, s: int) -> list[int]:
-        return [a for p in self.stages.passes[s] for a in self.formula[p].args]
+        return [a for p in self.stages.passes[s] for a in self.nodes[p].args]
 
     def fill_pass(self, s: int) -> list[tuple[int, Value]]:
         """Compute what the reductions of a pass need; the result is the nodes whose values it stores, with these values."""
-        self._fill(inner(self.formula, self.stages.within, self._targets(s), set(self.items)))
+        self.fill_within(self._targets(s))
         made = []
         for p in sorted(self.stages.kept if self.key.keeps else ()):
             item = self.items.get(p)  # what `put` has set is computed in this pass, too
@@ -83,7 +83,7 @@ class RowWalk(MomentWalk):
     def kept_before(self, s: int) -> list[int]:
         """The nodes that pass s needs and an earlier pass has stored."""
         last = s == len(self.stages.passes)
-        needed = inner(self.formula, self.stages.within, [len(self.formula) - 1] if last else self._targets(s))
+        needed = inner(self.nodes, self.stages.within, [len(self.nodes) - 1] if last else self._targets(s))
         return [p for p in sorted(needed) if self.keeper.get(p, s) < s]
 
     def groups(self, s: int) -> int:
@@ -91,34 +91,31 @@ class RowWalk(MomentWalk):
         if self.costly(s):
             return 1
         # five values for each of four groups would be more than there are registers
-        return 2 if any(self.formula[p].op == JOINT for p in self.stages.passes[s]) else self.key.unroll
+        return 2 if any(self.nodes[p].op == JOINT for p in self.stages.passes[s]) else self.key.unroll
 
     def costly(self, s: int) -> bool:
         """Whether a pass computes costly functions."""
-        return any(self.formula[p].op == "row_rest" for p in self.stages.passes[s]) or any(
-            self.formula[p].op in COSTLY for p in inner(self.formula, self.stages.within, self._targets(s))
+        return any(self.nodes[p].op == "row_rest" for p in self.stages.passes[s]) or any(
+            self.nodes[p].op in COSTLY for p in inner(self.nodes, self.stages.within, self._targets(s))
         )
 
     # --- nodes that are the same for a row ---
 
     def fill_row(self, s: int) -> None:
         """Compute all nodes that are known after s passes, the same for the row, and used within it."""
-        root = len(self.formula) - 1
-        for p, (op, args, data) in enumerate(self.formula):
-            if p in self.items or self.stages.within[p] or self.stages.after[p] > s or op.startswith("row_"):
-                continue
-            if p == root and not self.key.mapped:
-                continue
-            self.items[p] = self._settled(self._item(p, op, args, data))
+        root = len(self.nodes) - 1
+        for p in self.of_row(s):
+            if p != root or self.key.mapped:
+                self.put(p, self._settled(self._item(p, *self.nodes[p])))
         if self.largest in self.items and self.shares is None:
             self.shares = softmax.Shares(self.body, self.number(self.largest).wide())
 
     def prepare(self, depth: int) -> None:
         """Compute the reciprocals of divisors of a row's elements; depth: the most additions of a sum."""
         if self.shares is not None and self.powers is not None:
-            self.shares.divide(self.number(self.formula[-1].args[1]).wide(), depth)
+            self.shares.divide(self.number(self.nodes[-1].args[1]).wide(), depth)
             return
-        for op, args, _ in self.formula:
+        for op, args, _ in self.nodes:
             if (
                 op == "div"
                 and self.stages.within[args[0]]
@@ -134,15 +131,15 @@ class RowWalk(MomentWalk):
 
     def accumulators(self, s: int, depth: int) -> list[Accumulator]:
         """The accumulators of a pass; this emits a group of elements to find their types, which the caller drops."""
-        self._fill(inner(self.formula, self.stages.within, self._targets(s), set(self.items)))
+        self.fill_within(self._targets(s))
         made: list[Accumulator] = []
         for p in self.stages.passes[s]:
-            op, args, data = self.formula[p]
+            op, args, data = self.nodes[p]
             if op == "row_rest":
                 m = self.number(args[1]).single
                 assert self.shares is not None
                 assert m is not None
-                closer = not self.key.mapped and adds_largest(self.formula)
+                closer = not self.key.mapped and adds_largest(self.nodes)
                 if closer and self.careful:
                     made.append(CarefulRest(self.body, self.key.lanes, self.shares, m, self.key.all_additions))
                 else:
@@ -173,7 +170,7 @@ class RowWalk(MomentWalk):
 
     def halved(self, s: int) -> softmax.Shares | None:
         """The code for the powers of softmax, in the pass that adds them up; else None."""
-        return self.shares if self.powers is not None and self.stages.passes[s] == (self.formula[-1].args[1],) else None
+        return self.shares if self.powers is not None and self.stages.passes[s] == (self.nodes[-1].args[1],) else None
 
     def begun(self) -> list[Value]:
         """The first halves of the powers of a group of elements."""
@@ -184,14 +181,14 @@ class RowWalk(MomentWalk):
         """The code for the powers, and the elements."""
         assert self.shares is not None
         assert self.powers is not None
-        x = self.formula[self.formula[self.powers].args[0]].args[0]
-        self._fill([x])
+        x = self.nodes[self.nodes[self.powers].args[0]].args[0]
+        self.fill([x])
         return self.shares, self.number(x)
 
     def ended(self, halves: list[Value]) -> None:
         assert self.shares is not None
         assert self.powers is not None
-        self.items[self.powers] = self.shares.ended(halves)
+        self.put(self.powers, self.shares.ended(halves))
 
     def doubled(self) -> doubled.Pair:
         """The powers of a group of elements, as pairs."""
@@ -203,11 +200,11 @@ class RowWalk(MomentWalk):
 
     def _below(self, p: int) -> bool:
         """Whether a node is the exponential of an element minus the largest of all."""
-        op, args, _ = self.formula[p]
-        if op != "exp" or self.formula[args[0]].op != "sub":
+        op, args, _ = self.nodes[p]
+        if op != "exp" or self.nodes[args[0]].op != "sub":
             return False
-        x, m = self.formula[args[0]].args
-        return self.formula[m] == ("row_max", (x,), False)
+        x, m = self.nodes[args[0]].args
+        return self.nodes[m] == ("row_max", (x,), False)
 
     def stepped(
         self, s: int, accumulators: Sequence[Accumulator], values: list[Value], active: Value | None, at: Value
@@ -219,7 +216,7 @@ class RowWalk(MomentWalk):
         for k, a in enumerate(accumulators):
             own = values[first : first + len(a.starts)]
             first += len(a.starts)
-            args = self.formula[passes[k]].args
+            args = self.nodes[passes[k]].args
             mask = active
             if isinstance(a, Joint):
                 made += a.together(own, self.number(args[0]), self.number(args[1]), active)
@@ -257,7 +254,7 @@ class RowWalk(MomentWalk):
                 self.closest = a.sum
             if isinstance(item, Number) and not alone:
                 item = replace(item, ends=None, finer=None)  # results computed from the item have no ends
-            self.items[p] = item if alone else self._settled(item)
+            self.put(p, item if alone else self._settled(item))
 
     def closely(self) -> tuple[Value, Value]:
         """The bits of a group of elements of a log-softmax, and the undecided lanes: see `softmax.closely`."""
@@ -272,16 +269,13 @@ class RowWalk(MomentWalk):
         """The item that is stored."""
         if self.closest is not None:
             return self.closest
-        last = len(self.formula) - 1
+        last = len(self.nodes) - 1
         target = last if self.powers is None else self.powers
-        self._fill(inner(self.formula, self.stages.within, [target], set(self.items)))
+        self.fill_within([target])
         if self.powers is not None:
             assert self.shares is not None
             return self.shares.share(self.number(self.powers))
-        if last not in self.items:
-            op, args, data = self.formula[last]
-            return self._item(last, op, args, data)
-        return self.items[last]
+        return self.items[last] if last in self.items else self._item(last, *self.nodes[last])
 
     def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
         if op in (VARIANCE, OTHER_MEAN, TOTAL):
@@ -294,11 +288,11 @@ class RowWalk(MomentWalk):
             x = self.number(args[0])
             nothing = x.wide() - x.wide()  # NaN for infinities
             return Number(self.body, lambda: nothing, Known(0.0, 0.0, 0, 1, 0), exact=True, guard=x.guard)
-        if op == "sub" and self.formula[args[1]] == ("row_max", (args[0],), False):
+        if op == "sub" and self.nodes[args[1]] == ("row_max", (args[0],), False):
             made = arithmetic.add(self.number(args[0]), self.number(args[1]), sign=-1)
             return replace(made, known=replace(made.known, high=0.0))
         if place == self.powers:
-            element, _ = self.formula[args[0]].args
+            element, _ = self.nodes[args[0]].args
             assert self.shares is not None
             return self.shares.ended(self.shares.begun(_shortest(self.number(element))))
         if op == "exp" and self._below(place):
@@ -311,8 +305,8 @@ class RowWalk(MomentWalk):
 
     def _is_stored(self, place: int) -> bool:
         """Whether a node is the result of a row, and no other node uses it."""
-        root = len(self.formula) - 1
-        return place == root or (place == root - 1 and self.formula[root].op == "same")
+        root = len(self.nodes) - 1
+        return place == root or (place == root - 1 and self.nodes[root].op == "same")
 
     def _small(self, x: Number) -> Number:
         """e^x for x <= 0, an exact number or one that is rounded once."""

@@ -15,7 +15,8 @@ from anydml.kernels.elementwise.family import mapped
 from anydml.kernels.elementwise.geometry import MapDimension, merged
 from anydml.kernels.elementwise.runs import LINE, Run, TensorStart, in_order
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.maps import Formula, Node, Stream, formula
+from anydml.kernels.match.maps import Stream
+from anydml.kernels.match.normal_form import Nodes
 from anydml.kernels.match.rows import Rows
 from anydml.kernels.match.staged import staged
 from anydml.kernels.problem import Problem
@@ -98,14 +99,12 @@ def _shares(
 
 def _again(r: Rows, partial: TensorDesc) -> Rows:
     """The rows that reduce the extremes of all shares."""
-    nodes: list[Node] = []
-    streams: list[Stream] = []
+    nodes = Nodes()
+    roots = []
     for k, place in enumerate(r.formula[-1].args):
-        streams.append(Stream(PARTIAL, partial.data_type, (0, k), ((1, 0),)))
-        nodes += [Node("stream", (), (k, partial.data_type)), r.formula[place]._replace(args=(2 * k,))]
-    several = Node("several", tuple(range(1, len(nodes), 2)), None)
-    made: Formula = formula((*nodes, several))
-    return r._replace(reduced=partial.sizes[:1], streams=tuple(streams), formula=made)
+        read = nodes.stream(Stream(PARTIAL, partial.data_type, (0, k), ((1, 0),)), partial.data_type)
+        roots.append(nodes.add(r.formula[place].op, (read,), r.formula[place].data))
+    return r._replace(reduced=partial.sizes[:1], streams=tuple(nodes.streams), formula=nodes.ended(*roots, op="several"))
 
 
 def _found(

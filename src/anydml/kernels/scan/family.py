@@ -19,7 +19,7 @@ from anydml.kernels.evaluate.tally import TALLY
 from anydml.kernels.irregular.loops import Loop, described, parts
 from anydml.kernels.kernel import Arrays, Lowered, Machine, Refused
 from anydml.kernels.match.scans import Scan, scan
-from anydml.kernels.matched import matched
+from anydml.kernels.matched import lowers
 from anydml.kernels.problem import Problem
 from anydml.kernels.scan import columns, emit, exact, lines, tuning, vectors
 from anydml.kernels.scan.group import ScanKey
@@ -57,12 +57,9 @@ class ScanPiece(NamedTuple):
     words: int
 
 
-def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
+@lowers(scan)
+def lower(found: Scan, target: Target, problem: Problem, machine: Machine) -> Lowered | Refused:
     """A step for each thread, which loops over lines."""
-    ready = matched(scan, problem, machine)
-    if isinstance(ready, Refused):
-        return ready
-    found, target = ready
     if found.data_type == DataType.FLOAT64:
         return Refused("elements have type FLOAT64")
     source, into = problem.tensors[found.source], problem.tensors[found.target]

@@ -14,13 +14,14 @@ from anydml.kernels.code.emit import Text, arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.third import balls, operations, storage
 from anydml.kernels.third.operations import UNDECIDED
-from anydml.tensor import DataType
+from anydml.tensor import EIGHT_BIT_FLOATS, DataType
 
 ARGUMENTS = ("tape", "constants", "numbers", "integers", "places", "dims", "count", "results", "decided", "budget")
 WORDS = 4  # of an instruction: its code, the register that it writes, and two operands
 FORMS = {  # width of the significand's field, exponent of the smallest positive number, bits of infinity, sign bit
     t: (form.precision - 1, form.lowest, form.infinity, form.sign if form.bits < 64 else -form.sign)
     for t, form in FORMATS.items()
+    if t not in EIGHT_BIT_FLOATS
 }
 
 _BINARY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")

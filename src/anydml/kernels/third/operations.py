@@ -274,34 +274,24 @@ signed:
   %s = call i64 @sign(ptr %t)
   ret i64 %s
 }}
+"""
 
-define internal i64 @is_less(ptr %a, ptr %b) noinline {{
-  %c = call i64 @compare(ptr %a, ptr %b)
-  %yes = icmp eq i64 %c, -1
-  %r = zext i1 %yes to i64
-  %open = icmp eq i64 %c, 2
-  %t = select i1 %open, i64 {UNDECIDED}, i64 %r
-  ret i64 %t
-}}
 
-define internal i64 @is_less_equal(ptr %a, ptr %b) noinline {{
+def _test(name: str, holds: str) -> str:
+    """A comparison, by what holds of the order %c."""
+    return f"""
+define internal i64 @{name}(ptr %a, ptr %b) noinline {{
   %c = call i64 @compare(ptr %a, ptr %b)
-  %yes = icmp sle i64 %c, 0
-  %r = zext i1 %yes to i64
-  %open = icmp eq i64 %c, 2
-  %t = select i1 %open, i64 {UNDECIDED}, i64 %r
-  ret i64 %t
-}}
-
-define internal i64 @is_equal(ptr %a, ptr %b) noinline {{
-  %c = call i64 @compare(ptr %a, ptr %b)
-  %yes = icmp eq i64 %c, 0
+  %yes = icmp {holds}
   %r = zext i1 %yes to i64
   %open = icmp eq i64 %c, 2
   %t = select i1 %open, i64 {UNDECIDED}, i64 %r
   ret i64 %t
 }}
 """
+
+
+_TESTS = [_test("is_less", "eq i64 %c, -1"), _test("is_less_equal", "sle i64 %c, 0"), _test("is_equal", "eq i64 %c, 0")]
 
 # the larger number; if the order is undecided, an interval that contains both. NaN if either is NaN; -0 < +0
 _MAXIMUM = f"""
@@ -573,5 +563,5 @@ end:
 
 FUNCTIONS = [
     *balls.FUNCTIONS, _SHADOW, _COPY, _ADD, _product("multiply", "multiply_finite", "fmul"),
-    _product("divide", "divide_finite", "fdiv"), _ROOT, _COMPARE, _MAXIMUM, _WHOLE, _NEAREST, _EXPONENT,
+    _product("divide", "divide_finite", "fdiv"), _ROOT, _COMPARE, *_TESTS, _MAXIMUM, _WHOLE, _NEAREST, _EXPONENT,
 ]  # fmt: skip

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+from anydml.kernels.match.scopes import Scopes
+from anydml.kernels.match.structure import skipped
 from anydml.kernels.third import operations
 from anydml.kernels.third.balls import INFINITE, NAN, NEGATIVE_INFINITE
 from anydml.kernels.third.functions import BINARY, UNARY, is_kind, rational_power, whole_power
@@ -13,8 +15,8 @@ from anydml.kernels.third.tape import IntegerRegister, Label, NumberRegister, Ta
 from anydml.schema.expression import Tensor
 from anydml.schema.node import INDEX, TRUTH, Expr, Variable
 from anydml.schema.statement import Nest
-from anydml.schema.traversal import bound_by, free, integral, walk
-from anydml.tensor import DataType, limits
+from anydml.schema.traversal import bound_by, free, integral, reads_in
+from anydml.tensor import EIGHT_BIT_FLOATS, DataType, limits
 
 _WHOLE = {"floor": operations.FLOOR, "ceil": operations.CEIL, "truncate": operations.TRUNCATE,
           "half_to_even": operations.HALF_TO_EVEN, "half_away": operations.HALF_AWAY}  # fmt: skip
@@ -61,11 +63,11 @@ class _Translation:
         self.nest, self.data_type = nest, data_type
         self.tape = Tape(len(nest.index))
         self.variables: dict[Variable, IntegerRegister] = {v: IntegerRegister(d) for d, v in enumerate(nest.variables)}
-        self.known: dict[Expr, NumberRegister | IntegerRegister] = {}
+        self.known: Scopes[Expr, NumberRegister | IntegerRegister] = Scopes()
         self.reads: dict[Tensor, Read] = {}
 
     def made(self) -> Translated:
-        tensors = dict.fromkeys(e.data[0] for e in walk(self.nest.body) if e.op == "read")
+        tensors = dict.fromkeys(e.data[0] for e in reads_in(self.nest.body))
         for tensor in tensors:
             if tensor.definition is not None:
                 raise Untranslatable("a tensor is kept inside")
@@ -78,6 +80,8 @@ class _Translation:
 
     def _stored(self, x: NumberRegister) -> IntegerRegister:
         t = self.tape
+        if self.data_type in EIGHT_BIT_FLOATS:
+            raise Untranslatable("a result of 8-bit floats")
         if self.data_type in FORMS:
             return t.count(f"encode_{self.data_type.name}", x)
         low, high = limits(self.data_type)
@@ -109,7 +113,10 @@ class _Translation:
 
     def _integer(self, e: Expr) -> IntegerRegister:
         if e.op == "constant":
-            return self.tape.fixed(int(e.data.value))
+            n = int(e.data.value)
+            if not -(2**63) <= n < 2**63:  # of a counter of 128 bits
+                raise Untranslatable("an integer that no register holds")
+            return self.tape.fixed(n)
         found = self._value(e)
         assert isinstance(found, IntegerRegister), e.op
         return found
@@ -204,9 +211,8 @@ class _Translation:
 
     def _take(self, out: R, make: Callable[[], R]) -> None:
         """Compute a value in a branch. Nodes that are computed there are not reused behind the branch."""
-        known = dict(self.known)
-        self.tape.do("copy" if isinstance(out, NumberRegister) else "icopy", out, make())
-        self.known = known
+        with self.known.inner():
+            self.tape.do("copy" if isinstance(out, NumberRegister) else "icopy", out, make())
 
     def _select(self, e: Expr) -> NumberRegister | IntegerRegister:
         condition = self._integer(e.args[0])
@@ -254,6 +260,8 @@ class _Translation:
                 t.do("inside", 0, place, size)
             address = t.count("iadd", address, t.count("imul", place, IntegerRegister(read.first + 1 + d)))
         data_type = tensor.data_type
+        if data_type in EIGHT_BIT_FLOATS:
+            raise Untranslatable("elements of 8-bit floats")
         if data_type.element_bits == 4:  # an element is in each byte here
             data_type = DataType.of(data_type.unpacked_dtype)
         return t.make(f"load_{data_type.name}", address)
@@ -265,7 +273,6 @@ class _Translation:
         t, kind = self.tape, e.data[0]
         if kind not in _START:
             raise Untranslatable(f"a reduction of kind {kind}")
-        bound = bound_by(e)
         depends = sorted(free(e)[e], key=lambda v: (v.name, id(v)))
         out, done, compute, some = t.number(), Label(), Label(), t.integer()
         kept, there = [t.integer() for _ in depends], t.integer()
@@ -278,11 +285,8 @@ class _Translation:
         t.do("set", there, 0)
         t.do("set", some, 0)
         t.assign(out, t.value(_START[kind]))
-        known = dict(self.known)
-        guards = _guards(e)
-        condition = e.args[1] if len(e.args) > 1 else None
-        self._loops(list(bound), e, out, some, guards, condition)
-        self.known = known
+        with self.known.inner():
+            self._loops(list(bound_by(e)), e, out, some)
         if kind == "sum":  # the sum of no terms is +0
             added = Label()
             t.unless(t.count("not", some), added)
@@ -294,18 +298,10 @@ class _Translation:
         t.place(done)
         return out
 
-    def _loops(
-        self,
-        bound: list[Variable],
-        e: Expr,
-        out: NumberRegister,
-        some: IntegerRegister,
-        guards: Sequence[Expr],
-        condition: Expr | None,
-    ) -> None:
+    def _loops(self, bound: list[Variable], e: Expr, out: NumberRegister, some: IntegerRegister) -> None:
         t = self.tape
         if not bound:
-            self._term(e, out, some, guards, condition)
+            self._term(e, out, some)
             return
         v, *others = bound
         again, over = Label(), Label()
@@ -313,29 +309,20 @@ class _Translation:
         t.do("set", i, 0)
         t.place(again)
         t.unless(t.count("iless", i, t.fixed(v.size)), over)
-        known = dict(self.known)
-        self._loops(others, e, out, some, guards, condition)
-        self.known = known
+        with self.known.inner():
+            self._loops(others, e, out, some)
         t.do("iadd", i, i, t.fixed(1))
         t.jump(again)
         t.place(over)
 
-    def _term(
-        self, e: Expr, out: NumberRegister, some: IntegerRegister, guards: Sequence[Expr], condition: Expr | None
-    ) -> None:
+    def _term(self, e: Expr, out: NumberRegister, some: IntegerRegister) -> None:
         t, left_out = self.tape, Label()
-        for guard in guards:
+        for guard in skipped(e):
             inside = self._inside(guard)
             if inside is not None:
                 t.unless(inside, left_out)
-        if condition is not None:
-            t.unless(self._integer(condition), left_out)
+        if len(e.args) > 1:
+            t.unless(self._integer(e.args[1]), left_out)
         t.do(_STEP[e.data[0]], out, out, self._number(e.args[0]))
         t.do("set", some, 1)
         t.place(left_out)
-
-
-def _guards(e: Expr) -> list[Expr]:
-    """The reads in a reduction's body whose terms are left out if an index is outside."""
-    inner = {node for r in walk(e.args[0]) if bound_by(r) for node in walk(r.args[0])}
-    return [n for n in walk(e.args[0]) if n.op == "read" and n.data[1] == "skipped" and n not in inner]

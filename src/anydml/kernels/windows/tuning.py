@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from anydml.kernels.code.tuned import tuned
+
 
 class WindowTuning(NamedTuple):
     """When threads share the work, when calls are cut, and how much is done at once."""
@@ -21,4 +23,4 @@ class WindowTuning(NamedTuple):
     band: int = 16  # lines of the output that are made together
 
 
-TUNING = WindowTuning()
+TUNING = tuned("windows", WindowTuning())

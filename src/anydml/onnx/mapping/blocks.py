@@ -12,10 +12,27 @@ from typing import Any
 import numpy as np
 
 from anydml.functional import functions as dml
+from anydml.int4_tensors import array_dtype
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
 from anydml.onnx.mapping.products import batched
 from anydml.onnx.nodes import Node
-from anydml.onnx.values import Array, Value, axis_of, converted, expand, gathered, is_float, known, part, reshape, transpose
+from anydml.onnx.values import (
+    Array,
+    Value,
+    axis_of,
+    converted,
+    expand,
+    gathered,
+    is_float,
+    known,
+    part,
+    reshape,
+    symbolic,
+    transpose,
+)
+from anydml.tensor import DataType
+
+TYPES = (np.dtype(np.float32), np.dtype(np.float16))
 
 
 def unpacked(packed: Array, bits: int) -> Array:
@@ -48,6 +65,20 @@ def by_element(x: Value, scales: Value, zeros: Value, bits: int, groups: Value) 
     return reshape(dequantized(reshape(x, (*x.shape, 1)), scale, zero, bits), x.shape)
 
 
+def _kept(a: Value, weights: Array, scale: Value, zeros: Value, bits: int) -> Value:
+    """Elements {rows, blocks, size} as floats {rows, blocks * size}; if they are read in a graph, as a part of it.
+
+    a: the tensor that they are multiplied with. A graph keeps their few bits, and dequantises while it multiplies.
+    """
+    rows, blocks, size = weights.shape
+    floats = zeros is not None and is_float(zeros.dtype)
+    if not symbolic(a) or any(symbolic(p) for p in (scale, zeros)) or floats or scale.dtype not in TYPES:
+        return reshape(dequantized(weights, scale, zeros, bits), (rows, blocks * size))
+    zero = np.full((rows, blocks), 1 << (bits - 1), np.uint8) if zeros is None else zeros.reshape(rows, blocks)
+    flat, data_type = weights.reshape(rows, -1), array_dtype(DataType.UINT8 if bits == 8 else DataType.UINT4)
+    return dml.dequantize(a.constant(flat.astype(data_type)), [scale, zero.astype(data_type)])
+
+
 def matmul_n_bits(
     n: Node, a: Value, b: Value, scales: Value, zeros: Value = None, groups: Value = None, bias: Value = None
 ) -> Value:
@@ -75,7 +106,7 @@ def matmul_n_bits(
             zeros = reshape(zeros, (rows, blocks))
         flat = by_element(weights.reshape(rows, -1)[:, :k], scale, zeros, bits, part(groups, [slice(0, k)]))
     else:
-        flat = reshape(dequantized(weights, scale, zeros, bits), (rows, blocks * size))
+        flat = _kept(a, weights, scale, zeros, bits)
     if flat.shape[1] != k:
         flat = known(flat)[:, :k] if isinstance(flat, np.ndarray) else dml.slice1(flat, (0, 0), (rows, k), (1, 1))
     width = a.shape[-1]

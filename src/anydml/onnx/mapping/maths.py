@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from onnx import TensorProto
 
@@ -14,7 +15,7 @@ from anydml.functional.tracing import GraphTensor
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
 from anydml.onnx.later import later
 from anydml.onnx.nodes import Node
-from anydml.onnx.types import BOOL, DTYPES, FOUR_BIT, dtype_of
+from anydml.onnx.types import BOOL, DTYPES, EIGHT_BIT_FLOATS, FOUR_BIT, dtype_of
 from anydml.onnx.values import Value, axis_of, converted, is_float, number, reshape
 
 SMALL = 4096  # elements up to which NumPy computes integer tensors, such as those of sizes
@@ -193,6 +194,8 @@ def _cast(n: Node, x: Value, own: int | None, to: int | None) -> Value:
     if to is None:
         raise Refused("the type that it casts to is not known", INVALID)
     dtype = dtype_of(to)
+    if own in EIGHT_BIT_FLOATS and to != own:  # float32 has their numbers
+        x, own = dml.cast(x, output_data_type="FLOAT32"), TensorProto.FLOAT
     if to == BOOL:
         if own == BOOL:
             return x
@@ -201,11 +204,27 @@ def _cast(n: Node, x: Value, own: int | None, to: int | None) -> Value:
         return x
     if _small(x) and dtype.kind in "iu":
         return x.astype(dtype)
+    if to in EIGHT_BIT_FLOATS:
+        if own in FOUR_BIT:
+            x = _from_four_bit(x)
+        return _saturated(x, dtype) if n.get("saturate", 1) else dml.cast(x, output_data_type=dtype)
     if own in FOUR_BIT:
         return _cast(n, _from_four_bit(x), TensorProto.FLOAT, to)
     if to in FOUR_BIT:
         return _to_four_bit(_cast(n, x, own, TensorProto.INT32), dtype)
     return dml.cast(x, output_data_type=dtype)
+
+
+def _saturated(x: Value, dtype: np.dtype[Any]) -> Value:
+    """The tensor as 8-bit floats, in which numbers beyond the largest and infinities become the largest: CLIP, then CAST."""
+    largest = int(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
+    if x.dtype == np.float64:  # which CLIP does not take; those that round to the largest in FLOAT32 saturate
+        single = dml.cast(x, output_data_type="FLOAT32")
+        large = dml.element_wise_logical_greater_than_or_equal(dml.element_wise_abs(single), np.float32(largest))
+        return dml.element_wise_if(large, _saturated(single, dtype), dml.cast(x, output_data_type=dtype))
+    least, most = _limits(x.dtype)
+    low, high = max(-largest, least), min(largest, most)
+    return dml.cast(dml.element_wise_clip1(x, min_max_data_type=x.dtype, min=low, max=high), output_data_type=dtype)
 
 
 def _from_four_bit(x: Value) -> Value:

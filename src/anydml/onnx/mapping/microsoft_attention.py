@@ -187,7 +187,7 @@ def group_query_attention(
     first step, when all valid keys are new, there are no past ones. This is MULTIHEAD_ATTENTION1 with PastSequenceLengths. A
     window excludes keys that are further back. Softcap, smooth softmax and sinks are composed of products and a softmax.
     Queries after the end of a batch's sequence are padding; their results are undefined. In the present, elements after the
-    valid keys are 0, where onnxruntime keeps those of the past.
+    valid keys are those of the past if it has room for the new keys, which then replace rows of it, and else 0.
     """
     _refuse_names(n, 12, "k_scale", "v_scale", "q_norm_weight", "k_norm_weight", "query_seqlens")
     if n.get("sliding_window_cache", 0) or n.get("qk_output", 0):
@@ -217,17 +217,22 @@ def group_query_attention(
             for x, count in ((query, heads), (key, own))
         )
     seen = None
-    keys = length + (past or 0)
+    special = n.get("softcap", 0.0) or n.get("smooth_softmax", -1) == 1 or sink is not None
+    causal = bool(n.get("causal", 1))
+    fixed = past is not None and every <= past  # a cache of fixed length, whose unused rows are after the valid ones
+    composed = past is None or special or not causal
+    keys = (0 if fixed and composed else length) + (past or 0)
+    if fixed and not first:
+        before = _not_negative(before)
     window, behind = n.get("local_window_size", -1), places(length, keys)
     offset = reshape(before, (batch, 1, 1, 1))
     if window > 0:
         seen = after(_less(offset, window), behind)
-    special = n.get("softcap", 0.0) or n.get("smooth_softmax", -1) == 1 or sink is not None
-    causal = bool(n.get("causal", 1))
-    if past is None or special or not causal:
+    if composed:
         k, v = (heads_first(x, own) for x in (key, value))
         if past is not None:
-            k, v = (_appended(p, x, before) for p, x in ((past_key, k), (past_value, v)))
+            more = _replaced if fixed else _appended
+            k, v = (more(p, x, before) for p, x in ((past_key, k), (past_value, v)))
         seen = both(seen, up_to(offset if causal else _less(offset, 1 - length), behind if causal else behind[:, :, :1]))
         wide = terms(_term(term, keys), seen, query.dtype)
         four = heads_first(query, heads)
@@ -244,6 +249,8 @@ def group_query_attention(
         scale=n.get("scale") or None, query_head_count=heads, key_value_head_count=own,
         relative_position_bias=None if bias is None else expand(bias, (batch, heads, length, keys)),
     )  # fmt: skip
+    if fixed:
+        return [made, *(_replaced(p, heads_first(x, own), before) for p, x in ((past_key, key), (past_value, value)))]
     return [made, *(_of_length(x, max(past or 0, every)) for x in (k, v))]
 
 
@@ -252,6 +259,18 @@ def _less(x: Value, by: int) -> Value:
     if symbolic(x):
         return dml.element_wise_subtract(x, np.array(by, np.int32))
     return (x - np.int32(by)).astype(np.int32)
+
+
+def _not_negative(x: Value) -> Value:
+    """INT32 numbers, or 0 where they are below."""
+    return dml.element_wise_max(x, np.zeros((1,) * x.ndim, np.int32)) if symbolic(x) else np.maximum(x, 0)
+
+
+def _replaced(cache: Value, new: Value, before: Value) -> Value:
+    """A cache of keys or values, with the new ones in place of the rows that follow the valid ones."""
+    batch, _, length, _ = new.shape
+    places = reshape(_placed(before, length), (batch, 1, length, 1))
+    return dml.scatter_elements(cache, expand(places, tuple(new.shape)), new, axis=2)
 
 
 def _placed(before: Value, length: int) -> Value:

@@ -15,7 +15,8 @@ from anydml.onnx.mapping.products import batched
 from anydml.onnx.mapping.windows import channels, convolved, filtered, pooled, pooling, window_of
 from anydml.onnx.nodes import Node
 from anydml.onnx.types import dtype_of
-from anydml.onnx.values import Array, Value, axis_of, converted, expand, reshape, transpose
+from anydml.onnx.values import Array, Value, axis_of, converted, expand, is_float, reshape, transpose
+from anydml.tensor import EIGHT_BIT_FLOATS, of_ml_dtypes
 
 EIGHT_BIT = (np.dtype(np.uint8), np.dtype(np.int8))
 
@@ -74,6 +75,8 @@ def quantize_linear(n: Node, x: Value, scale: Value, zero_point: Value = None) -
     """ELEMENT_WISE_QUANTIZE_LINEAR for 8 bits; QUANTIZE for others and for blocks. An absent zero point is 0."""
     declared = n.get("output_dtype") or None
     dtype = zero_point.dtype if zero_point is not None else dtype_of(declared) if declared else np.dtype(np.uint8)
+    if of_ml_dtypes(dtype) in EIGHT_BIT_FLOATS:
+        return _quantized_to_floats(n, x, scale, zero_point, dtype)
     x = _scaled(x, scale)
     by, zero = _parameter(n, scale, x), _parameter(n, zero_point, x)
     if dtype in EIGHT_BIT and all(a in (1, b) for a, b in zip(by.shape, x.shape, strict=False)):
@@ -86,6 +89,26 @@ def quantize_linear(n: Node, x: Value, scale: Value, zero_point: Value = None) -
     zero = np.zeros(by.shape, dtype) if zero is None else zero
     led = x if x.ndim else reshape(x, (1,))
     return reshape(dml.quantize(led, [by, zero], output_data_type=dtype), x.shape)
+
+
+def _quantized_to_floats(n: Node, x: Value, scale: Value, zero_point: Value, dtype: Any) -> Value:
+    """QUANTIZE to 8-bit floats, which saturates; without saturation DIVIDE in FLOAT32, ADD the zero point, CAST.
+
+    A zero point whose elements are known to be 0 adds nothing, not even to -0.
+    """
+    if isinstance(zero_point, np.ndarray) and not zero_point.astype(np.float32).any():
+        zero_point = None
+    led = x if x.ndim else reshape(x, (1,))
+    if not n.get("saturate", 1):
+        single = np.dtype(np.float32)
+        led, (by, zero) = _in_blocks(led, _parameter(n, scale, led), _parameter(n, zero_point, led))
+        quotient = dml.element_wise_divide(converted(led, single), converted(by, single))
+        if zero is not None:
+            quotient = dml.element_wise_add(quotient, converted(zero, single))
+        return reshape(converted(quotient, dtype), x.shape)
+    led = _scaled(led, scale)
+    parts = [p for p in (_parameter(n, scale, led), _parameter(n, zero_point, led)) if p is not None]
+    return reshape(dml.quantize(led, parts, output_data_type=dtype), x.shape)
 
 
 def _scaled(x: Value, scale: Value) -> Value:
@@ -104,9 +127,10 @@ def dequantize_linear(n: Node, x: Value, scale: Value, zero_point: Value = None)
         if all(isinstance(p, np.ndarray) or p is None for p in (x, by, zero)) and by.dtype == np.float32 and _usual(by):
             return _dequantised(x, by, zero)
         return reshape(dml.element_wise_dequantize_linear(x, by, zero), x.shape)
-    zero = np.zeros(by.shape, x.dtype) if zero is None else zero
+    if zero is None and not is_float(x.dtype):
+        zero = np.zeros(by.shape, x.dtype)
     led = x if x.ndim else reshape(x, (1,))
-    return reshape(dml.dequantize(led, [by, zero]), x.shape)
+    return reshape(dml.dequantize(led, [by] if zero is None else [by, zero]), x.shape)
 
 
 def _usual(scales: Array) -> bool:

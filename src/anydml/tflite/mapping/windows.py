@@ -102,7 +102,31 @@ def convolved(n: Node, image: Value, filters: Value, bias: Value, axis: int, win
         )
     if zw.any():
         raise Refused(f"{w.name} has a zero point other than 0", NOT_YET)
+    if (cut := in_bytes(image, filters, term, zx)) is not None:
+        made = [dml.convolution_integer(part, filters, **window._asdict(), group_count=groups) for part in cut.parts]
+        return call("TFLITE_REQUANTIZE", (*made, cut.bias, sx, sw, sy, zy), ())
     return quantised(image, filters, term, (sx, zx, sw, sy, zy), window, groups, forward=True)
+
+
+class InBytes(NamedTuple):
+    """An image of 16 bits as its upper and its lower bytes, and a bias of 32 bits."""
+
+    parts: tuple[Value, Value]
+    bias: Value
+
+
+def in_bytes(image: Value, filters: Value, bias: Value, zero_point: Array) -> InBytes | None:
+    """An image whose convolution by int8 is two of bytes, with sums of 32 bits; None for one that is not of this kind."""
+    terms = math.prod(filters.shape[1:])
+    if image.dtype != np.int16 or filters.dtype != np.int8 or zero_point.any() or terms * 255 * 128 >= 1 << 31:
+        return None
+    if bias is not None:
+        if symbolic(bias) or np.abs(bias.astype(np.float64)).max(initial=0) >= 1 << 31:
+            return None
+        bias = bias.astype(np.int32)
+    bits = image.view(np.uint16)
+    upper = dml.cast(dml.element_wise_bit_shift_right(bits, np.full((), 8, np.uint16)), output_data_type="UINT8")
+    return InBytes((upper.view(np.int8), dml.cast(bits, output_data_type="UINT8")), bias)
 
 
 def quantised(

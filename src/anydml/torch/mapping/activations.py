@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from anydml.exact.formats import float_limits
 from anydml.functional import functions as dml
 from anydml.onnx.errors import NOT_YET, Refused
 from anydml.onnx.values import Value, part, reshape
+from anydml.tensor import DataType
 from anydml.torch.mapping.common import Mapping, cast, dim_of, floating, typed
 from anydml.torch.read import Node
 
@@ -135,9 +137,9 @@ def native_dropout(n: Node, x: Value, p: Any, train: Any) -> Any:
 
 def normal_elements(n: Node, x: Value, value: Any = 0.0, high: Any = None, low: Any = None) -> Value:
     """nan_to_num: NaN and infinities replaced; by default by 0 and by the largest numbers of the type."""
-    ends = np.finfo(x.dtype)
+    ends = float_limits(DataType.of(x.dtype))
     found = dml.element_wise_if(dml.element_wise_is_nan(x), typed(0.0 if value is None else value, x.dtype), x)
-    for limit, end, mode in ((high, ends.max, "POSITIVE"), (low, ends.min, "NEGATIVE")):
+    for limit, end, mode in ((high, ends.max, "POSITIVE"), (low, -ends.max, "NEGATIVE")):
         to = np.array(end if limit is None else limit, x.dtype)
         found = dml.element_wise_if(dml.element_wise_is_infinity(x, mode), to, found)
     return found

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from anydml.exact.formats import float_limits
 from anydml.functional import functions as dml
 from anydml.onnx.values import Value, converted, padded, reshape
+from anydml.tensor import DataType
 from anydml.torch.mapping.common import FLOAT32, Mapping
 from anydml.torch.mapping.reductions import reduced, variance
 from anydml.torch.read import Node, dtype_of
@@ -76,7 +78,7 @@ def _statistics(n: Node, x: Value, over: Sequence[int], eps: float) -> list[Valu
 
 def rms_norm(n: Node, x: Value, sizes: Sequence[int], weight: Value = None, eps: Any = None) -> Value:
     """The same without a mean. By default, epsilon is the distance from 1 to the next number of the type."""
-    return over_last(x, len(sizes), weight, None, float(np.finfo(x.dtype).eps) if eps is None else eps, False)
+    return over_last(x, len(sizes), weight, None, float_limits(DataType.of(x.dtype)).eps if eps is None else eps, False)
 
 
 def _in_groups(x: Value, groups: int, weight: Value, bias: Value, eps: float) -> Value:

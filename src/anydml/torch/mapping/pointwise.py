@@ -11,7 +11,7 @@ import torch
 
 from anydml.functional import functions as dml
 from anydml.onnx.errors import NOT_YET, Refused
-from anydml.onnx.values import Value
+from anydml.onnx.values import Value, is_float
 from anydml.torch.mapping.common import Mapping, cast, common, floating, truth, typed, unsigned
 from anydml.torch.read import Node
 
@@ -163,7 +163,7 @@ def div(n: Node, a: Value, b: Any, rounding_mode: str | None = None) -> Value:
 
 def power(n: Node, x: Any, exponent: Any) -> Value:
     """CONSTANT_POW of floats for an exponent that float32 has, else POW."""
-    if isinstance(exponent, (int, float)) and n.dtype.kind == "f" and float(np.float32(exponent)) == exponent:
+    if isinstance(exponent, (int, float)) and is_float(n.dtype) and float(np.float32(exponent)) == exponent:
         return dml.element_wise_constant_pow(typed(x, n.dtype), exponent=exponent)
     if n.dtype in (np.int64, np.uint64):  # POW takes integers of up to 32 bits
         if not isinstance(exponent, int) or not 1 <= exponent <= MOST_FACTORS:
@@ -217,11 +217,11 @@ def inverted(n: Node, x: Value) -> Value:
 
 
 def is_nan(n: Node, x: Value) -> Value:
-    return dml.element_wise_is_nan(x) if x.dtype.kind == "f" else np.zeros(x.shape, np.uint8)
+    return dml.element_wise_is_nan(x) if is_float(x.dtype) else np.zeros(x.shape, np.uint8)
 
 
 def is_infinite(n: Node, x: Value) -> Value:
-    return dml.element_wise_is_infinity(x) if x.dtype.kind == "f" else np.zeros(x.shape, np.uint8)
+    return dml.element_wise_is_infinity(x) if is_float(x.dtype) else np.zeros(x.shape, np.uint8)
 
 
 def where(n: Node, condition: Value, a: Any, b: Any) -> Value:
@@ -238,7 +238,7 @@ def clamp(n: Node, x: Value, low: Any = None, high: Any = None) -> Value:
         x = typed(x, n.dtype)
         x = x if low is None else dml.element_wise_max(x, typed(low, n.dtype))
         return x if high is None else dml.element_wise_min(x, typed(high, n.dtype))
-    ends = (-math.inf, math.inf) if n.dtype.kind == "f" else (int(np.iinfo(n.dtype).min), int(np.iinfo(n.dtype).max))
+    ends = (-math.inf, math.inf) if is_float(n.dtype) else (int(np.iinfo(n.dtype).min), int(np.iinfo(n.dtype).max))
     least, most = (end if limit is None else limit for limit, end in zip((low, high), ends, strict=True))
     if math.isnan(least) or math.isnan(most):
         return np.full(tuple(x.shape), np.nan, n.dtype)

@@ -11,7 +11,7 @@ import torch
 from anydml.functional import functions as dml
 from anydml.onnx.attending import attend, attend_or_zero, places, terms
 from anydml.onnx.errors import NOT_YET, Refused
-from anydml.onnx.values import Value, expand, padded, part, reshape, transpose
+from anydml.onnx.values import Value, expand, is_float, padded, part, reshape, transpose
 from anydml.torch.mapping.common import Mapping
 from anydml.torch.mapping.normalization import over_last
 from anydml.torch.read import Node
@@ -19,7 +19,7 @@ from anydml.torch.read import Node
 
 def product(a: Value, b: Value, c: Value = None, alpha: Any = 1, beta: Any = 1, transposed: bool = False) -> Value:
     """GEMM of matrices, or of batches of them; c broadcasts to the result. transposed: b has its rows and columns exchanged."""
-    if a.dtype.kind != "f":
+    if not is_float(a.dtype):
         raise Refused(f"it multiplies matrices of {a.dtype.name}, and GEMM takes floats", NOT_YET)
     if 0 in (*a.shape, *b.shape):
         return np.zeros((*a.shape[:-1], b.shape[-2 if transposed else -1]), a.dtype)

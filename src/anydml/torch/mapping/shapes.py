@@ -11,7 +11,7 @@ import torch
 
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
-from anydml.onnx.values import Value, expand, fits, gathered, known, part, reshape, transpose
+from anydml.onnx.values import Value, expand, fits, gathered, is_float, known, part, reshape, transpose
 from anydml.torch.mapping.common import Mapping, cast, dim_of, dims_of, typed
 from anydml.torch.read import Node
 
@@ -203,7 +203,7 @@ def numbered(n: Node, *given: Any, **_: Any) -> Value:
     start, end, step = (0, given[0], 1) if len(given) == 1 else (*given, 1)[:3]
     count = max(math.ceil((end - start) / step), 0)
     fits([count])
-    if n.dtype.kind != "f" or not count:
+    if not is_float(n.dtype) or not count:
         return np.arange(count, dtype=n.dtype) * n.dtype.type(step) + n.dtype.type(start)
     return dml.fill_value_sequence(value_data_type=n.dtype, value_start=start, value_delta=step, output_sizes=[count])
 

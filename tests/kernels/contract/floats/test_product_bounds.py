@@ -13,7 +13,7 @@ import pytest
 
 import oracle
 from anydml.kernels.code import llvm
-from bound_cases import Array, Case, Inputs, Rng, check, halves, normal, printed, wide
+from bound_cases import Array, Case, Inputs, Rng, about_one, check, halves, normal, printed, wide
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
@@ -39,22 +39,33 @@ def product(a: Rows, b: Rows, rows: int, terms: int, columns: int, *, bias: bool
     )  # fmt: skip
 
 
-def convolution(x: Rows, f: Rows, channels: int, size: int, window: int, *, outputs: int = 4) -> Case:
+def convolution(
+    x: Rows, f: Rows, channels: int, size: int, window: int, *, outputs: int = 4, groups: int = 1, top: int = 1
+) -> Case:
+    """top: lines of padding above; there is one on each other side."""
     fields = dict(
-        mode="CROSS_CORRELATION", direction="FORWARD", strides=(1, 1), dilations=(1, 1), start_padding=(1, 1),
-        end_padding=(1, 1), output_padding=(0, 0), group_count=1,
+        mode="CROSS_CORRELATION", direction="FORWARD", strides=(1, 1), dilations=(1, 1), start_padding=(top, 1),
+        end_padding=(1, 1), output_padding=(0, 0), group_count=groups,
     )  # fmt: skip
 
     def inputs(rng: Rng) -> Inputs:
-        return {"input_tensor": x(rng, channels, size, size), "filter_tensor": f(rng, channels, window, window)[:outputs]}
+        return {
+            "input_tensor": x(rng, channels, size, size),
+            "filter_tensor": f(rng, channels // groups, window, window)[:outputs],
+        }
 
     def sizes(inputs: Inputs) -> tuple[int, ...]:
         side = size + 3 - window
-        return (len(inputs["input_tensor"]), len(inputs["filter_tensor"]), side, side)
+        return (len(inputs["input_tensor"]), len(inputs["filter_tensor"]), side + top - 1, side)
 
     return Case(
         "CONVOLUTION", KERNEL, oracle.convolution, fields, inputs, sizes, kept=("filter_tensor",), rounds=1,
     )  # fmt: skip
+
+
+def planes(x: Rows, f: Rows, window: int, **more: int) -> Case:
+    """A filter for each channel: the windows of a plane, with a bound for each band of lines, and one for each element."""
+    return convolution(x, f, 3, 9, window, outputs=3, groups=3, **more)._replace(stages=("first", "careful"))
 
 
 CASES = {
@@ -71,10 +82,15 @@ CASES = {
     "convolution": convolution(normal, normal, 3, 9, 3),
     "convolution of many channels": convolution(normal, normal, 24, 6, 3, outputs=8),
     "convolution of wide elements": convolution(wide, wide, 3, 8, 5),
+    "planes": planes(normal, normal, 3),
+    "planes of wide elements": planes(wide, wide, 3),
+    "planes of larger windows": planes(about_one, normal, 5),
+    "planes below much padding": planes(normal, normal, 3, top=4)._replace(stages=("first",)),
+    "planes of FLOAT16": halves(planes(normal, normal, 3)),
     "matrices of FLOAT16": halves(product(normal, normal, 6, 40, 20)),
     "convolution of FLOAT16": halves(convolution(normal, normal, 3, 9, 3)),
 }
-# by stage, the first and the second, in vectors of 2, 4 and 8 float64
+# by stage, the first and the second, or the narrower bound of planes' first stage, in vectors of 2, 4 and 8 float64
 RECORDS: dict[str, tuple[float, ...]] = {
     "matrices": (0.0119, 0.0119, 0.0119, 0, 0, 0),
     "matrices of wide elements": (0.0702, 0.0702, 0.0702, 0, 0, 0),
@@ -89,6 +105,11 @@ RECORDS: dict[str, tuple[float, ...]] = {
     "convolution": (0.0378, 0.0378, 0.0378, 0, 0, 0),
     "convolution of many channels": (0.00546, 0.00546, 0.00546, 0, 0, 0),
     "convolution of wide elements": (0.0664, 0.0664, 0.0664, 0, 0, 0),
+    "planes": (0.0308, 0.0308, 0.0308, 0.0625, 0.0625, 0.0625),
+    "planes of wide elements": (0.0838, 0.0838, 0.0838, 0.144, 0.144, 0.144),
+    "planes of larger windows": (0.0137, 0.0137, 0.0137, 0.0214, 0.0214, 0.0214),
+    "planes below much padding": (0.0308, 0.0308, 0.0308),
+    "planes of FLOAT16": (0.0244, 0.0244, 0.0244, 0, 0, 0),
     "matrices of FLOAT16": (0, 0, 0, 0, 0, 0),
     "convolution of FLOAT16": (0, 0, 0, 0, 0, 0),
 }

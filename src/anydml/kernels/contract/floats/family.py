@@ -9,6 +9,7 @@ import numpy as np
 from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At, Rounds
 from anydml.kernels.code import engine
+from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.few.plan import FewRowsPlan, serves
 from anydml.kernels.contract.floats.formula import Stored
@@ -21,8 +22,8 @@ from anydml.kernels.contract.floats.winograd.windows import WinogradWindows, pay
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.contraction import SUM, contractions
-from anydml.kernels.matched import matched
+from anydml.kernels.match.contraction import SUM, Contraction, contractions
+from anydml.kernels.matched import lowers
 from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
@@ -33,12 +34,9 @@ from anydml.tensor import TensorFlags
 MOST_TERMS = 1 << 20  # the bounds of longer sums are useless
 
 
-def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
+@lowers(contractions)
+def lower(found: list[Contraction], target: Target, problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for a statement of sums of products."""
-    ready = matched(contractions, problem, machine)
-    if isinstance(ready, Refused):
-        return ready
-    found, target = ready
     ((name, nest),) = problem.statement.items()
     output = problem.tensors[name].data_type
     if any(f.data_type not in SINGLES for f in found[0].factors) or output not in SINGLES:

@@ -14,7 +14,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import precise
 from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.items import Item, stored_item
-from anydml.kernels.match.maps import Formula, Node, formula
+from anydml.kernels.match.normal_form import Node, NormalForm, normal_form
 from anydml.kernels.numbers.doubled.arithmetic import Precise
 from anydml.kernels.numbers.floats.numbers import SINGLE, Number, U, odd_of, of_single
 from anydml.kernels.numbers.known import Known
@@ -27,7 +27,7 @@ _KEEPING = {"stream", "constant", "max", "min", "same", "neg", "absolute"}  # op
 class Stored(NamedTuple):
     """A formula, and the types of its streams and of the output, which is last. at: the stream that is the sum."""
 
-    formula: Formula
+    formula: NormalForm
     types: tuple[DataType, ...]
     at: int
 
@@ -44,11 +44,8 @@ class Stored(NamedTuple):
     @property
     def of_sum(self) -> list[int]:
         """The nodes that depend on the sum."""
-        found: list[int] = []
-        for place, node in enumerate(self.formula):
-            if (node.op == "stream" and node.data[0] == self.at) or any(a in found for a in node.args):
-                found.append(place)
-        return found
+        varies = self.formula.varying(lambda node: node.op == "stream" and node.data[0] == self.at)
+        return [place for place, differs in enumerate(varies) if differs]
 
     def rounded(self) -> int | None:
         """The node that rounds to float32, if all later nodes depend on the sum only through it, and there are later nodes."""
@@ -63,7 +60,7 @@ class Stored(NamedTuple):
     def until(self, place: int) -> Stored:
         """The formula of the argument that a rounding node rounds; its output has the type that the node rounds to."""
         node = self.formula[place]
-        return Stored(formula(self.formula[: node.args[0] + 1]), (*self.types[:-1], node.data), self.at)
+        return Stored(normal_form(self.formula[: node.args[0] + 1]), (*self.types[:-1], node.data), self.at)
 
     def limited(self) -> int | None:
         """The node to which only minima and maxima with float32 constants are applied afterwards.
@@ -83,12 +80,12 @@ class Stored(NamedTuple):
 
     def before(self, place: int) -> Stored:
         """The formula up to a node, with a float32 output."""
-        return Stored(formula(self.formula[: place + 1]), (*self.types[:-1], DataType.FLOAT32), self.at)
+        return Stored(normal_form(self.formula[: place + 1]), (*self.types[:-1], DataType.FLOAT32), self.at)
 
     def added(self) -> tuple[int, int] | None:
         """The node that adds a stream to the sum, and that stream, if the sum has no other use."""
         sums = [p for p, n in enumerate(self.formula) if n.op == "stream" and n.data[0] == self.at]
-        users = [p for p, n in enumerate(self.formula) if any(a in sums for a in n.args)]
+        users = [user for p in sums for user in self.formula.users[p]]
         if len(users) != 1 or self.formula[users[0]].op != "add":
             return None
         (place,) = users

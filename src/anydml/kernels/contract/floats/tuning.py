@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml.kernels.code import processor
+from anydml.kernels.code.tuned import tuned
 
 CACHE = processor.caches().second
 
@@ -50,4 +51,4 @@ class FloatTuning(NamedTuple):
     many_listed: int = 24  # all sums of a block are computed again if more than 1 / many_listed of its elements are listed
 
 
-TUNING = FloatTuning()
+TUNING = tuned("contract.floats", FloatTuning())

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from anydml.kernels.contract.quantised.lattice import integers_of
 from anydml.kernels.contract.quantised.norms import most_norms, norms
 from anydml.kernels.match.between import Dequantised, dequantised, numbers, one, quantised_chain
-from anydml.kernels.match.unmatched import Unmatched
+from anydml.kernels.match.unmatched import Unmatched, pattern
 from anydml.kernels.problem import Problem
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, Variable, lift, make
@@ -77,12 +77,10 @@ class _Weights(NamedTuple):
         return *most, None
 
 
-def quantised_sums(problem: Problem) -> QuantisedSums | str:
+@pattern
+def quantised_sums(problem: Problem) -> QuantisedSums:
     """The sums that a statement quantises, or the reason why it is not of this kind."""
-    try:
-        return _Finding(problem).found()
-    except Unmatched as error:
-        return str(error)
+    return _Finding(problem).found()
 
 
 class _Finding:

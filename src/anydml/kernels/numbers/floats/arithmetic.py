@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
 from anydml.kernels.code.values import Value
 from anydml.kernels.numbers.floats.choices import negative
@@ -23,6 +24,7 @@ from anydml.kernels.numbers.floats.numbers import (
     saturation,
 )
 from anydml.kernels.numbers.functions import paired
+from anydml.kernels.numbers.known import known_constant
 from anydml.kernels.numbers.lanes import either
 
 
@@ -30,7 +32,7 @@ def _made(x: Number, a: Number, b: Number, *, odd: Lazy | None, native: Callable
     """The result of exact operands: exact if its digits fit, else rounded once."""
     if native and a.single is not None and b.single is not None:
         one, two = a.single, b.single
-        x = replace(x, native=once(lambda: native(one, two)))
+        x = replace(x, native=once(lambda: native(one, two)), operands=(a.known, b.known))
         k = x.known
         if k.digits <= 24 and k.quantum is not None and k.quantum >= -149 and k.largest < 2.0**127:
             return of_single(native(one, two), k, x.guard)
@@ -109,6 +111,7 @@ def scaled(a: Number, k: int) -> Number:
         known=a.known.scaled(k),
         single=None,
         native=None if single is None else once(lambda: single * factor),
+        operands=() if single is None else (a.known, known_constant(Fraction(factor))),
         odd=of(a.odd),
         rest=of(a.rest),
         err=of(a.err),

@@ -103,6 +103,7 @@ def _joined(
         known,
         exact=a.exact and b.exact,
         native=of(_native(a), _native(b)),
+        operands=_operands(a, b),
         odd=of(_odd_of(a), _odd_of(b)),
         rel=max(a.rel, b.rel),
         saturated=saturation(a, b),
@@ -134,6 +135,12 @@ def _native(a: Number) -> Lazy | None:
         single = a.single
         return lambda: single
     return a.native
+
+
+def _operands(a: Number, b: Number) -> tuple[Known, ...]:
+    """The operands of both numbers' last operations, where a float32 has none but itself; () if those of one are not known."""
+    one, two = ((x.known,) if x.single is not None else x.operands for x in (a, b))
+    return (*one, *two) if one and two else ()
 
 
 def _odd_of(a: Number) -> Lazy | None:

@@ -45,7 +45,8 @@ class Number:
     """A real number t in every lane, or an infinity or NaN, which are exact.
 
     wide: t in float64. exact: whether wide is t; otherwise |wide - t| <= rel * |wide| + err. nearest: whether wide is t rounded
-    half to even. single: t, if it is a float32. native: t rounded to float32 by one operation of the processor. odd: t rounded
+    half to even. single: t, if it is a float32. native: t rounded to float32 by one operation of the processor; operands: what
+    is known of that operation's operands, () if it is no sum, product, quotient or root of float32. odd: t rounded
     to odd in float64, which suffices for every narrower rounding and comparison. rest: t - wide, for sums. saturated: an
     exponent; beyond 2^saturated and (unless known.least is given) below its reciprocal, wide only says on which side of this
     limit t is, and t is not 0; 0 if there is no such limit. guard: lanes that have to be decided elsewhere. ends: for a number
@@ -60,6 +61,7 @@ class Number:
     exact: bool = False
     single: Value | None = None
     native: Lazy | None = None
+    operands: tuple[Known, ...] = ()
     nearest: bool = False
     odd: Lazy | None = None
     rest: Lazy | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from anydml.exact.formats import FORMATS
 from anydml.kernels.code import probe
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
@@ -12,8 +13,9 @@ from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats import recorded
 from anydml.kernels.numbers.floats.numbers import SLACK, Lazy, Number, U, of_single, once
 from anydml.kernels.numbers.functions.approximate import at_least, at_most
-from anydml.kernels.numbers.known import known_of
+from anydml.kernels.numbers.known import Known, known_of
 from anydml.kernels.numbers.lanes import either
+from anydml.kernels.numbers.singles import NARROW
 from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.tensor import DataType, limits
 
@@ -42,9 +44,18 @@ def nearest_single(x: Number) -> tuple[Value, Value | None]:
 
 
 def nearest_half(x: Number, data_type: DataType) -> tuple[Value, Value | None]:
-    """The bits of t rounded half to even to FLOAT16 or BFLOAT16, and the undecided lanes."""
+    """The bits of t rounded half to even to a type of `NARROW`, and the undecided lanes."""
     if x.single is not None:
         return singles.narrowed(x.single, data_type), None
+    if x.native is not None and _rounded_twice_is_once(x.operands, data_type):
+        return singles.narrowed(x.native(), data_type), None
+    if x.pair is not None:
+        ends = x.pair.ends()
+        bits, differ = singles.near(ends[1], data_type) if x.pair.close else singles.between(*ends, data_type)
+        if x.pair.sign is not None:
+            top = data_type.element_bits - 1
+            bits = bits ^ (x.pair.sign.shifted_right(31, signed=False).converted("trunc", bits.kind) << top)
+        return bits, differ
     if (odd := x.wide if x.exact else x.odd) is not None:
         return singles.narrowed(odd(), data_type), None
     low, high = (singles.narrowed(end, data_type) for end in _ends(x))
@@ -52,6 +63,20 @@ def nearest_half(x: Number, data_type: DataType) -> tuple[Value, Value | None]:
     if x.err is None:
         return high, undecided
     return singles.narrowed(x.wide(), data_type), _undecided(x, undecided)
+
+
+def _rounded_twice_is_once(operands: tuple[Known, ...], data_type: DataType) -> bool:
+    """Whether a float32 operation of these operands rounds to FLOAT16 or BFLOAT16 as its exact result does.
+
+    It does if the operands are numbers of that type: float32 has twice as many digits and two more. Then sums, products,
+    quotients and roots that float32 does not hold are no nearer to a tie of the type than float32's rounding. BFLOAT16's
+    subnormal numbers are float32's, too: there, sums are exact; a product of two integers below 2^8 is not next to a multiple
+    of 2^16, and a quotient that is no tie is at least 2^-142 away from one, more than half of float32's last place, 2^-150.
+    """
+    if data_type not in SIXTEEN_BIT or not operands:
+        return False
+    form = FORMATS[data_type]
+    return all(k.digits <= form.precision and k.has_quantum(form.lowest) and k.largest <= 2.0**form.highest for k in operands)
 
 
 def _ends(x: Number) -> tuple[Value, Value]:
@@ -95,7 +120,7 @@ def between_ends(x: Number, data_type: DataType) -> tuple[Value, Value] | None:
         low, high = (end.converted("fptrunc", x.wide().kind.of("float")) for end in ends)
         differ = low.bits().compared("ne", high.bits()) | low.compared("uno", high)
         high = high.bits()
-    elif data_type in SIXTEEN_BIT:
+    elif data_type in NARROW:
         low, high = (singles.narrowed(end, data_type) for end in ends)
         differ = low.compared("ne", high) | ends[0].compared("uno", ends[1])
     else:
@@ -108,7 +133,7 @@ def as_rounded(x: Number, data_type: DataType) -> Number:
     if data_type == DataType.FLOAT32:
         single, undecided = nearest_single(x)
         return of_single(single, guard=either(x.guard, undecided))
-    if data_type in SIXTEEN_BIT:
+    if data_type in NARROW:
         bits, undecided = nearest_half(x, data_type)
         return of_single(singles.widened(bits, data_type), known_of(data_type), either(x.guard, undecided))
     if x.exact:
@@ -179,7 +204,7 @@ def stored(x: Number | WholeNumber, data_type: DataType, *, integral: bool) -> t
         return x.resized(bits), None
     if x.body.target.probe is not None and data_type.is_float:
         return recorded.number(x, _ends, bits)
-    if data_type in SIXTEEN_BIT:
+    if data_type in NARROW:
         half, undecided = nearest_half(x, data_type)
         return half, either(x.guard, undecided)
     if data_type in (DataType.FLOAT32, DataType.FLOAT64):

@@ -38,7 +38,9 @@ TINY = (127 - 90) << 23  # the bits of 2^-90; smaller numbers have tails that lo
 class PairInterval(NamedTuple):
     """A number between head + low and head + high, except in the lanes of `outside`; sign: its sign bit flips the number's.
 
-    size: the largest ratio of a tail and the head. sums: the float32 that head + low and head + high round to, if given.
+    size: the largest ratio of a tail and the head. sums: the float32 that head + low and head + high round to, if given. close:
+    whether the ends are within 2^-26 of each other, relative to the head, so that head + high is less than a place of float32
+    from the number when it is rounded.
     """
 
     head: Value
@@ -48,6 +50,7 @@ class PairInterval(NamedTuple):
     sign: Value | None = None
     size: float = 2.0**-9
     sums: tuple[Value, Value] | None = None
+    close: bool = False
 
     def ends(self) -> tuple[Value, Value]:
         """The float32 of both ends: if they are equal, the number rounds to them, up to its sign."""
@@ -109,7 +112,7 @@ def exp(x: Value) -> PairInterval:
     margin = EXP_MARGIN[fine(x)]
     y = power(x, margin, far=True)
     head, tail = y.pair()
-    return PairInterval(head, tail, x.body.fused(y.scale, margin * 2.3, tail), _beyond(x, EXP_FAR))
+    return PairInterval(head, tail, x.body.fused(y.scale, margin * 2.3, tail), _beyond(x, EXP_FAR), close=True)
 
 
 def _beyond(x: Value, far: float) -> Value:
@@ -134,7 +137,7 @@ def sigmoid(x: Value) -> PairInterval:
     margin = SIGMOID_MARGIN[fine(x)]
     low, high = u - margin, u + margin
     return PairInterval(
-        z, z * low, z * high, x.compared("ult", -SIGMOID_FAR), None, 2.0**-12, (fused(z, low, z), fused(z, high, z))
+        z, z * low, z * high, x.compared("ult", -SIGMOID_FAR), None, 2.0**-12, (fused(z, low, z), fused(z, high, z)), True
     )
 
 
@@ -158,7 +161,7 @@ def tanh(x: Value) -> PairInterval:
     if not fine(x):
         share = share + body.chosen(near, rest.magnitude() * TANH_TAIL, TANH_LEAST)
     # for NaN, the ends are NaN, and differ
-    return PairInterval(quotient, rest - share, rest + share, None, x.bits() & -(1 << 31))
+    return PairInterval(quotient, rest - share, rest + share, None, x.bits() & -(1 << 31), close=True)
 
 
 def log(x: Value) -> PairInterval:
@@ -196,7 +199,7 @@ def _log(x: Value, less: int = 0) -> PairInterval:
     cube = squared * r
     tail = fused(lost, -0.5, fused(cube, q, rest)) + (rest_near + (near - (total - head)))
     share = fused(cube.magnitude(), LOG_MARGIN, total.magnitude() * LOG_LEAST)
-    return PairInterval(total, tail - share, tail + share, None)
+    return PairInterval(total, tail - share, tail + share, None, close=True)
 
 
 def _of_square(x: Value, coefficients: Sequence[float], far: float) -> Value:

@@ -56,16 +56,18 @@ class Panels(Filled):
             columns = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {width}')}, i64 {left}, i64 {width}")
             norms = body.at("%norms", body.op(f"mul i64 {done}, 8"))
             into = body.at("%into", body.op(f"mul i64 {p}, %panel"))
-            count = self._cut(body.op(f"add i64 %first, {done}"), columns, norms)
+            count = self._cut(body.op(f"add i64 %first, {done}"), columns)
             if not self.step:
+                self._flags(count, norms)
                 self._fill(into, count)
                 self._measure(into, norms)
                 return []
             self.one = body.op(f"and i1 {body.op(f'icmp eq i64 {count}, 1')}, {body.op(f'icmp eq i64 {columns}, {width}')}")
-            straight = body.op(f"and i1 {self.one}, {str(not self.padded and self.step == 1).lower()}")
+            straight = body.op(f"and i1 {self.one}, {self._all_count(width)}")
             when(body, straight, lambda: self._copy(into, norms))
 
             def others() -> None:
+                self._flags(count, norms)
                 self._fill(into, count)
                 self._measure(into, norms)
 
@@ -73,10 +75,10 @@ class Panels(Filled):
             return []
 
         panels = body.op(f"udiv i64 {up}, {width}")
-        if self.padded or self.step != 1:
-            body.loop("0", panels, 1, [], panel)
-        else:
+        if self.step:
             self._in_groups(panels, panel)
+        else:
+            body.loop("0", panels, 1, [], panel)
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
 
@@ -89,52 +91,89 @@ class Panels(Filled):
             x = body.op(f"urem i64 {body.op(f'add i64 %first, {done}')}, %n2")
             in_run = body.op(f"icmp ule i64 {body.op(f'add i64 {x}, {many}')}, %n2")
             whole = body.op(f"icmp ule i64 {body.op(f'add i64 {done}, {many}')}, %count")
-            straight = body.op(f"and i1 {in_run}, {whole}")
+            possible = body.op(f"and i1 {in_run}, {whole}")
             first = body.op(f"mul i64 {g}, {self.abreast}")
+            (straight,) = body.either(possible, lambda: self._counting(done, many), lambda: [body.constant(Kind("i1"), False)])
 
             def together() -> None:
-                self._cut(body.op(f"add i64 %first, {done}"), str(self.width), "%norms")
                 into = body.at("%into", body.op(f"mul i64 {first}, %panel"))
                 self._copy(into, body.at("%norms", body.op(f"mul i64 {done}, 8")), self.abreast)
 
-            when(body, straight, together)
+            when(body, straight.name, together)
             end = body.call("llvm.umin.i64", Kind("i64"), f"i64 {body.op(f'add i64 {first}, {self.abreast}')}", f"i64 {panels}")
-            body.loop(first, body.op(f"select i1 {straight}, i64 {first}, i64 {end.name}"), 1, [], panel)
+            body.loop(first, body.op(f"select i1 {straight.name}, i64 {first}, i64 {end.name}"), 1, [], panel)
             return []
 
         up = body.op(f"add i64 {panels}, {self.abreast - 1}")
         body.loop("0", body.op(f"udiv i64 {up}, {self.abreast}"), 1, [], group)
 
-    def _cut(self, first: str, columns: str, norms: str) -> str:
-        """Write the records of a panel's runs, and the signs of its norms. -> the number of runs"""
+    def _counting(self, done: str, many: int) -> list[Value]:
+        """Whether all terms count for `many` columns of one run, whose record is written."""
+        self._cut(self.body.op(f"add i64 %first, {done}"), str(self.width))
+        return [Value(self.body, self._all_count(many), Kind("i1"))]
+
+    def _cut(self, first: str, columns: str) -> str:
+        """Write the records of a panel's runs. -> the number of runs"""
         body = self.body
 
         def run(n: str, done: str, length: str, z: str, y: str, x: str) -> None:
             record = body.at(self.runs, body.op(f"mul i64 {n}, {RUN}"))
             for k, value in enumerate((done, length, z, y, x)):
                 body.store("i64", value, record, 8 * k)
-            if self.padded:
-                self._flag(body.at(norms, body.op(f"mul i64 {done}, 8")), length, z, y, x)
 
         return lines(body, first, columns, ("%n1", "%n2"), run)
 
-    def _flag(self, norms: str, length: str, z: str, y: str, x: str) -> None:
-        """Store 1 for the columns of a run for which all terms count, -1 for the others."""
+    def _all_count(self, many: int) -> str:
+        """Whether all terms count for `many` columns from the start of the first run on."""
+        if not self.padded:
+            return "true"
         body = self.body
+        outer, x = self._in_lines(self.runs)
+        low = body.op(f"icmp sge i64 {x}, %from2")
+        high = body.op(f"icmp sle i64 {body.op(f'add i64 {x}, {many}')}, %end2")
+        return body.op(f"and i1 {outer}, {body.op(f'and i1 {low}, {high}')}")
 
-        def all_count(value: str, k: int) -> str:
-            above = body.op(f"icmp sge i64 {value}, %from{k}")
-            return body.op(f"and i1 {above}, {body.op(f'icmp slt i64 {value}, %end{k}')}")
+    def _in_lines(self, record: str) -> tuple[str, str]:
+        """Whether all terms count for a run's line, apart from its ends; and the place of the run's first column."""
+        body = self.body
+        z, y, x = (body.load("i64", record, 8 * k) for k in range(2, 5))
+        tests = []
+        for k, value in enumerate((z, y)):
+            tests += [body.op(f"icmp sge i64 {value}, %from{k}"), body.op(f"icmp slt i64 {value}, %end{k}")]
+        found = tests[0]
+        for test in tests[1:]:
+            found = body.op(f"and i1 {found}, {test}")
+        return found, x
 
-        outer = body.op(f"and i1 {all_count(z, 0)}, {all_count(y, 1)}")
+    def _flags(self, runs: str, norms: str) -> None:
+        """Store 1 as the norms of the columns for which all terms count, -1 for the others, run by run, in vectors."""
+        if not self.padded:
+            return
+        body, lanes = self.body, self.wide
+        wide = Kind("double", lanes)
 
-        def one(i: str, _: list[Value]) -> list[Value]:
-            inside = body.op(f"and i1 {outer}, {all_count(body.op(f'add i64 {x}, {i}'), 2)}")
-            flag = body.op(f"select i1 {inside}, double 1.0, double -1.0")
-            body.store("double", flag, norms, body.op(f"mul i64 {i}, 8"))
+        def run(n: str, _: list[Value]) -> list[Value]:
+            record = body.at(self.runs, body.op(f"mul i64 {n}, {RUN}"))
+            outer, x = self._in_lines(record)
+            done, length = (body.load("i64", record, 8 * k) for k in (0, 1))
+            from_, end = (body.splat(Value(body, f"%{name}2", Kind("i64")), lanes) for name in ("from", "end"))
+            line = body.chosen(
+                body.splat(Value(body, outer, Kind("i1")), lanes), body.constant(wide, 1.0), body.constant(wide, -1.0)
+            )
+            up = body.op(f"and i64 {body.op(f'add i64 {length}, {lanes - 1}')}, {-lanes}")
+
+            def some(i: str, _: list[Value]) -> list[Value]:  # beyond the run, the next one writes its own
+                place = Value(body, body.op(f"add i64 {x}, {i}"), Kind("i64"))
+                columns = body.splat(place, lanes) + body.constants("i64", range(lanes))
+                inside = columns.compared("sge", from_) & columns.compared("slt", end)
+                at = body.op(f"mul i64 {body.op(f'add i64 {done}, {i}')}, 8")
+                body.stored(body.chosen(inside, line, body.constant(wide, -1.0)), norms, at)
+                return []
+
+            body.loop("0", up, lanes, [], some)
             return []
 
-        body.loop("0", length, 1, [], one)
+        body.loop("0", runs, 1, [], run)
 
     def _terms(self, into: str, carried: list[Value], term: Callable[[str, str, str, list[Value]], list[Value]]) -> list[Value]:
         """Call `term` for each term, with its entry of the table, the address of its first element, and the destination."""
@@ -155,7 +194,7 @@ class Panels(Filled):
     def _copy(self, into: str, norms: str, panels: int = 1) -> None:
         """Copy panels of one run for which all terms count, and compute their columns' norms."""
         body, wide = self.body, Kind("double", self.wide)
-        row = self.width * self.data_type.dtype.itemsize
+        row = self.width * self.step * self.data_type.dtype.itemsize
         offset = self._offset(*(body.load("i64", self.runs, 8 * k) for k in range(2, 5)))
 
         def term(_: str, from_: str, to: str, squares: list[Value]) -> list[Value]:

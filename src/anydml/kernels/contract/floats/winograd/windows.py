@@ -12,7 +12,7 @@ from anydml.kernels.contract.floats.winograd.transform import FILTER, TILE
 from anydml.kernels.match.contraction import Contraction
 
 # below these, the transforms cost as much as they save; LEAST_WORK: with fewer products, it is not worth compiling kernels
-LEAST_CHANNELS, LEAST_ROWS = 3, 5
+LEAST_CHANNELS, LEAST_ROWS = 5, 5
 LEAST_OUTPUTS = 25  # of an image; also, at least half of its tiles' elements must be outputs
 LEAST_WORK = 1 << 20
 

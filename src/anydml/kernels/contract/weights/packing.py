@@ -1,0 +1,135 @@
+"""Weights of 4 or 8 bits in the order in which kernels read them, made once, while a graph is compiled.
+
+Four rows of the weights, a group, are read together. A unit of a row is a vector of words, as many as a vector register has
+float64: the first elements of the words are consecutive terms, then come the second elements, and so on. So a shift gives
+consecutive terms, which share a scale, and their factors are read from memory in order.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.kernels.call.address import address_of
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.floats.packed.rows import NORM_SLACK
+from anydml.kernels.contract.weights.factor import WeightsFactor
+from anydml.tensor import DataType
+
+GROUP = 4  # rows of the weights that are computed together
+LINE = 64  # bytes of a cache line
+SLACK = 64  # bytes that are read beyond the last word
+LONG_BLOCK = 64  # terms that share a table, for which making it of float64 pays
+
+
+class WeightsKey(NamedTuple):
+    """The key of kernels. word: bits of a word. zero: the zero point, if all are equal. run: vectors of terms that share a
+    scale, at most those of a unit. several: whether more than one unit shares a scale."""
+
+    data_type: DataType
+    bits: int
+    word: int
+    zero: int | None
+    run: int
+    several: bool
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of terms in a unit."""
+        return self.word // self.bits
+
+
+class PackedWeights(NamedTuple):
+    """words: group after group, and in it unit after unit, a vector for each row; scales and zeros: group after group, block
+    after block, one for each row. norms: of each row, rounded up. unit: terms of a unit; units, blocks: of a row."""
+
+    key: WeightsKey
+    words: NDArray[np.uint8]
+    scales: NDArray[np.float32]
+    zeros: NDArray[np.uint8]
+    norms: NDArray[np.float64]
+    unit: int
+    units: int
+    blocks: int
+
+    @property
+    def group_bytes(self) -> int:
+        """The bytes of a group's words."""
+        return GROUP * self.units * self.unit * self.key.bits // 8
+
+
+def fitting(w: WeightsFactor, target: Target) -> str:
+    """The reason why the weights cannot be packed, or an empty string."""
+    if not _whole(w, target, 32):
+        return f"{w.elements.shape[1]} terms in blocks of {w.block} are not whole vectors of words"
+    return ""
+
+
+def _whole(w: WeightsFactor, target: Target, word: int) -> bool:
+    """Whether rows are whole units of these words, and units whole blocks or the other way around."""
+    lanes, terms, block = target.vector_bytes // 8, w.elements.shape[1], w.block
+    unit = lanes * word // w.bits
+    return not (terms % unit or block % lanes or (unit % block and block % unit))
+
+
+def looked_up(target: Target, bits: int) -> bool:
+    """Whether weights are looked up in a table of 16."""
+    return "avx512vl" in target.features and bits == 4
+
+
+def word_of(w: WeightsFactor, target: Target) -> int:
+    """The bits of a word: 64 where a table of float64, whose indices these are, pays."""
+    return 64 if looked_up(target, w.bits) and w.block >= LONG_BLOCK and _whole(w, target, 64) else 32
+
+
+def packed(w: WeightsFactor, target: Target) -> PackedWeights:
+    """The weights in the order of a target's kernels. Missing rows of the last group are zeros."""
+    lanes, (rows, terms), block = target.vector_bytes // 8, w.elements.shape, w.block
+    word = word_of(w, target)
+    vectors = word // w.bits
+    unit, units, blocks, groups = lanes * vectors, terms // (lanes * vectors), terms // block, -(-rows // GROUP)
+    alone = w.zeros.flat[0] if (w.zeros == w.zeros.flat[0]).all() else None
+    elements = np.zeros((groups * GROUP, terms), np.uint8)
+    elements[:rows] = w.elements
+    scales, zeros = np.zeros((groups * GROUP, blocks), np.float32), np.zeros((groups * GROUP, blocks), np.uint8)
+    scales[:rows], zeros[:rows] = w.scales, w.zeros
+    by_place = elements.reshape(groups, GROUP, units, vectors, lanes)
+    integer = np.dtype(f"u{word // 8}")
+    words = np.zeros((groups, units, GROUP, lanes), integer)
+    for n in range(vectors):
+        words |= by_place[:, :, :, n].transpose(0, 2, 1, 3).astype(integer) << integer.type(w.bits * n)
+    raw = aligned(words.nbytes + SLACK)
+    raw[: words.nbytes] = words.view(np.uint8).reshape(-1)
+    key = WeightsKey(
+        w.data_type, w.bits, word, None if alone is None else int(alone), min(block // lanes, vectors), block > unit
+    )
+    return PackedWeights(key, raw, _grouped(scales), _grouped(zeros), norms(w, groups * GROUP), unit, units, blocks)
+
+
+def aligned(size: int) -> NDArray[np.uint8]:
+    """Bytes, zeros, that begin with a cache line."""
+    memory = np.zeros(size + LINE, np.uint8)
+    first = -address_of(memory) % LINE
+    return memory[first : first + size]
+
+
+def _grouped(x: NDArray[Any]) -> NDArray[Any]:
+    """By group, block and row."""
+    rows, blocks = x.shape
+    return np.ascontiguousarray(x.reshape(rows // GROUP, GROUP, blocks).transpose(0, 2, 1))
+
+
+def norms(w: WeightsFactor, count: int) -> NDArray[np.float64]:
+    """The norm of each row, rounded up; zeros behind the last row."""
+    found = np.zeros(count + SLACK)
+    largest = np.finfo(w.data_type.dtype).smallest_subnormal
+    for first in range(0, len(w.elements), 256):
+        some = slice(first, first + 256)
+        blocks = w.elements[some].reshape(-1, w.scales.shape[1], w.block).astype(np.int32) - w.zeros[some, :, None]
+        squares = (blocks * blocks).sum(2).astype(np.float64)  # exact; rounding a weight adds at most 2^-10 of it, or a half
+        sizes = np.sqrt(squares) * np.abs(w.scales[some].astype(np.float64)) * (1 + 2.0**-10)
+        sizes += float(largest) * np.sqrt(w.block)
+        found[first : first + len(sizes)] = np.sqrt((sizes * sizes).sum(1)) * NORM_SLACK
+    return found

@@ -1,0 +1,40 @@
+// Loads pages in Chromium, at each width and in each theme, and prints as JSON what is wrong: messages of the console, requests
+// of the network, violations that axe finds, parts that are wider than the page; and how long a page takes to answer a search.
+"use strict";
+const { chromium } = require("playwright-core");
+const axe = require("axe-core");
+
+(async () => {
+  const [, , browserPath, shots, ...files] = process.argv;
+  const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox"] });
+  const found = [];
+  for (const file of files) for (const colorScheme of ["light", "dark"]) for (const width of [360, 1600]) {
+    const context = await browser.newContext({ viewport: { width, height: 1000 }, colorScheme });
+    const page = await context.newPage();
+    const messages = [], requests = [];
+    page.on("console", (m) => messages.push(m.text()));
+    page.on("pageerror", (e) => messages.push(e.message));
+    page.on("request", (r) => { if (!/^(file|data):/.test(r.url())) requests.push(r.url()); });
+    const began = Date.now();
+    await page.goto(`file://${file}`);
+    const search = await page.$("#search");
+    if (search) {
+      await search.fill("no such node at all");
+      await page.waitForFunction(() => document.querySelector("#empty").textContent !== "");
+      await search.fill("");
+      await page.waitForFunction(() => document.querySelector("#empty").textContent === "");
+    }
+    const ready = Date.now() - began;
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("n");
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    await page.evaluate(axe.source);
+    const { violations } = await page.evaluate(() => axe.run({ exclude: [".block:not([open]) .inner"] }, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }));
+    if (shots !== "-") await page.screenshot({ path: `${shots}/${file.split("/").pop()}.${colorScheme}.${width}.png`, fullPage: true });
+    found.push({ file, colorScheme, width, messages, requests, wide, ready,
+      violations: violations.map((v) => `${v.id}: ${v.nodes.length} x ${v.nodes[0].html.slice(0, 160)} ${v.nodes[0].failureSummary}`) });
+    await context.close();
+  }
+  await browser.close();
+  console.log(JSON.stringify(found));
+})().catch((e) => { console.error(e); process.exit(1); });
