@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import anydml as dml
+from anydml.config import config
 
 try:
     import onnxruntime
@@ -81,6 +82,20 @@ def digits() -> None:
         predicted, logits, hidden = classify(images, dml.Device(name))
         right = accuracy(predicted, labels)
         print(f"int8 {name:10} {right:.2%} of {len(images)} right, checksum {checksum([hidden, logits])}")
+
+    print(opencl_devices())
+    try:
+        device = dml.Device("opencl")
+    except dml.UnsupportedError:
+        return
+    predicted, logits, hidden = classify(images, device)
+    print(f"int8 opencl     {accuracy(predicted, labels):.2%} of {len(images)} right, checksum {checksum([hidden, logits])}")
+
+
+def opencl_devices() -> str:
+    found = config()["opencl"]
+    names = [one["device"] + " " + one["name"] + (", refused" if one["refused"] else "") for one in found["devices"]]
+    return f"OpenCL devices: {'; '.join(names) or found['why']}"
 
 
 def program() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import subprocess
 import sys
 import time
 import traceback
@@ -170,7 +171,8 @@ def hostile(k: int, n: int, dtype: np.dtype[Any], kind: str) -> Array:
         bits: Array = r.integers(0, 256, n * dtype.itemsize, np.uint8).view(dtype)
         return bits
     if kind == "normal":
-        return r.standard_normal(n).astype(dtype)
+        normal: Array = r.standard_normal(n).astype(dtype)
+        return normal
     x: Array = r.integers(0, 256, n * dtype.itemsize, np.uint8).view(dtype).copy()
     with np.errstate(over="ignore"):
         x[: n // 2] = (r.standard_normal(n // 2) * 10.0 ** r.uniform(-8, 3, n // 2)).astype(dtype)
@@ -336,6 +338,32 @@ def _normalised(x: Any) -> Any:
     return dml.mean_variance_normalization1(x, None, None, axes=(3,), normalize_variance=True, epsilon=1e-5)
 
 
+def launching(device: dml.Device) -> str:
+    """The time of a graph of 20 small nodes on buffers, and of the bare launches of its kernels."""
+    t = dml.TensorDesc("FLOAT32", (1, 1, 8, 8))
+
+    def twenty(x: Any) -> Any:
+        for _ in range(20):
+            x = dml.element_wise_abs(x)
+        return x
+
+    graph = dml.graph(twenty, x=t)
+    ((out, _),) = graph.outputs.items()
+    bound = graph.compile(device, fuse=False).bind(x=device.buffer(t), **{out: device.buffer(t)})
+    whole = least(bound.execute, 300)
+    call = graph.compile(device, fuse=False).call.resident(bound.arrays)
+    call.execute()
+    launches = [one.launch for step in call.steps for one in step.calls]
+
+    def bare() -> None:
+        for launch in launches:
+            launch()
+        call.opened.queue.finish()
+
+    kernels = least(bare, 300)
+    return f"a graph of 20 nodes: {whole * 1e6:.0f} us, of which launches and kernels {kernels * 1e6:.0f} us"
+
+
 def _called(function: Callable[..., Any], inputs: int) -> Callable[..., Any]:
     def one(x: Any) -> Any:
         return function(x)
@@ -351,7 +379,7 @@ def check_times(devices: Devices, tally: Tally, parts: int) -> list[str]:
     opened = platform.opened(devices.there.machine.opencl)
     nbytes = parts << 22
     fastest = bandwidth(opened, nbytes)
-    lines = [f"a plain copy of {nbytes >> 20} MiB: {fastest / 1e9:.1f} GB/s"]
+    lines = [f"a plain copy of {nbytes >> 20} MiB: {fastest / 1e9:.1f} GB/s", launching(devices.there)]
     r = np.random.default_rng(1)
     for title, function, sizes, inputs, dtype in timed():
         if tally.late:
@@ -401,7 +429,7 @@ def summary(tally: Tally) -> None:
 
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("device", nargs="?", default="opencl")
+    asked.add_argument("device", nargs="?", default="opencl", help="its name, or all")
     asked.add_argument("--seconds", type=float, default=300.0, help="after which no more cases are begun")
     asked.add_argument("--cases", type=int, default=12, help="generated cases of each operator")
     asked.add_argument("--elements", type=int, default=1_000_000, help="of a large map")
@@ -410,8 +438,20 @@ def main() -> None:
     arguments = asked.parse_args()
     for found in platform.found():
         print(f"opencl:{found.number} {found.title}, {found.driver}: {found.refused or 'has what is needed'}")
+    if arguments.device == "all":
+        for found in platform.found():
+            if found.refused is None:  # in a process of its own: two versions of a driver share symbols
+                options = [x for x in sys.argv[1:] if x != "all"]
+                name = f"{platform.PREFIX}:{found.number}"
+                subprocess.run([sys.executable, "-m", "tools.opencl_check", name, *options], cwd=ROOT, check=True)
+    else:
+        checked(arguments.device, arguments)
+
+
+def checked(name: str, arguments: argparse.Namespace) -> None:
+    """Run all sections on a device."""
     began = time.monotonic()
-    devices = Devices(dml.Device(arguments.device), dml.Device("cpu"))
+    devices = Devices(dml.Device(name), dml.Device("cpu"))
     print(f"{devices.there} passed the self-test, opened in {time.monotonic() - began:.1f} s", flush=True)
     tally, times = Tally(), list[str]()
     sections: dict[str, tuple[float, Callable[[], None]]] = {  # with their shares of the time

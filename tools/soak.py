@@ -152,6 +152,10 @@ PARTS: dict[str, tuple[str, tuple[Run, ...]]] = {
         "500 random chunkings of each operator on threads and on two processes, one of which is killed; workers' memory",
         (Run("ANYDML_SOAK=1", "tests/dask/test_*.py tests/chunking/test_*.py"),),
     ),
+    "opencl": (
+        "every operator and the demo models on each OpenCL device, beside the CPU device: 10^7 outputs; and the stored digests",
+        (Run("ANYDML_SOAK=2", "tests/devices/test_opencl*.py"),),
+    ),
 }
 
 

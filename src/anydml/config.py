@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import anydml
-from anydml import operators
+from anydml import fork_safety, operators
 from anydml.devices.device import NAMES
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
@@ -49,8 +49,33 @@ def config() -> dict[str, Any]:
         "instruction_sets": {} if target is None else _instruction_sets(target),
         "threads": _threads(target),
         "tuning": tuned.facts(),
+        "opencl": _opencl(),
         "cache": cache.facts() if target else {"folder": None, "why": "nothing is compiled"},
     }
+
+
+def _opencl() -> dict[str, Any]:
+    """The OpenCL devices by name, each with the reason why it is refused, as far as it says so itself; or why there are none.
+
+    None is opened, since a driver with a fault may do anything; the self-test is that of `Device`.
+    """
+    with fork_safety.guard:
+        from anydml.kernels.opencl import platform as opencl
+    try:
+        found = opencl.found()
+    except UnsupportedError as error:
+        return {"why": str(error), "devices": []}
+    made = [
+        {
+            "device": f"{opencl.PREFIX}:{one.number}",
+            "name": one.name,
+            "platform": one.platform,
+            "driver": one.driver,
+            "refused": one.refused,
+        }
+        for one in found
+    ]
+    return {"why": None if made else "OpenCL has no device here", "devices": made}
 
 
 def _instruction_sets(target: targets.Target) -> dict[str, list[str]]:
@@ -103,6 +128,7 @@ def text(facts: dict[str, Any]) -> str:
         "instruction set": _chosen(facts["instruction_set"], facts["instruction_sets"]),
         "threads": f"{threads['in_use'] or 'none'}: {threads['why']}",
         "tuning": _tuned(**facts["tuning"]),
+        "OpenCL": _opencl_text(**facts["opencl"]),
         "cache": _cached(**facts["cache"]),
     }
     width = max(map(len, rows))
@@ -116,6 +142,17 @@ def _chosen(name: str | None, rows: dict[str, list[str]]) -> str:
     lacking = [f"{row}, which needs {' and '.join(names)}" for row, names in rows.items() if names]
     text = f"{name}, the best of those that this processor reports: {', '.join(there)}"
     return text + (f"; not {'; nor '.join(lacking)}" if lacking else "")
+
+
+def _opencl_text(why: str | None, devices: list[dict[str, Any]]) -> str:
+    if why is not None:
+        return f"none: {why}"
+    found = [
+        f"{one['device']} {one['name']} ({one['platform']}, {one['driver']}), "
+        + (f"refused: {one['refused']}" if one["refused"] else "tested when it is opened")
+        for one in devices
+    ]
+    return "; ".join(found)
 
 
 def _tuned(file: str | None, why: str, thresholds: dict[str, int]) -> str:

@@ -18,7 +18,7 @@ import pytest
 
 import anydml as dml
 from anydml import operators
-from anydml.catalog import NOT_COMPILED
+from anydml.catalog import NOT_COMPILED, ON_THE_PROCESSOR
 from anydml.cli import main as cli
 from anydml.cli.output import Prints
 from anydml.schema.directml import NAMES
@@ -431,6 +431,8 @@ def test_ops_lists_every_operator(call: Call) -> None:
     status, out, err = call("ops", "--json")
     assert (status, err) == (0, "")
     assert {o["operator"]: o["computed_by"] for o in json.loads(out)} == by
+    there = {o["operator"]: o["on_opencl"] for o in json.loads(out)}
+    assert {name.removeprefix("DML_OPERATOR_") for name, by in there.items() if by == "processor"} == ON_THE_PROCESSOR
     listed = [(o["number"], o["since"]) for o in json.loads(out)]
     assert listed == [(o.spec.number, str(o.spec.since)) for o in every]
     assert {(60, "1_0"), (111, "2_1"), (117, "2_1"), (118, "2_1")} < set(listed)

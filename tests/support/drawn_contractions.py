@@ -201,10 +201,10 @@ def fill(rng: Rng, array: NDArray[Any], kind: str, *, special: bool = False) -> 
 class Bound:
     """A desc bound to tensors between guard pages. executed: the number of outputs that were compared."""
 
-    def __init__(self, desc: Desc, device: Device, *, at_end: bool) -> None:
+    def __init__(self, desc: Desc, device: Device, *, at_end: bool, kernel_name: str = NAME) -> None:
         self.desc, self.device = desc, device
         self.compiled = device.compile(desc)
-        assert self.compiled.kernel_name == NAME, f"{self.compiled.kernel_name}: {desc}"
+        assert self.compiled.kernel_name == kernel_name, f"{self.compiled.kernel_name}: {desc}"
         self.arrays: dict[str, NDArray[Any]] = {}
         self.executed = 0
         for name, field, t in desc.tensors():

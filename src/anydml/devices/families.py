@@ -171,6 +171,13 @@ def elementwise_opencl() -> Lower:
 
 
 @cache
+def contract_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.contract.family import lower
+    return lower
+
+
+@cache
 def nests_opencl() -> Lower:
     with guard:
         from anydml.kernels.opencl.nests import lower
@@ -228,6 +235,7 @@ def reduce_opencl() -> Lower:
 CPU = "cpu/"  # before the names of families that serve another device
 OPENCL: Families = {
     "elementwise:opencl": elementwise_opencl,
+    "contract.floats:opencl": contract_opencl,
     "reduce:opencl": reduce_opencl,
     "nests:opencl": nests_opencl,
 }

@@ -59,7 +59,7 @@ class Step(NamedTuple):
 
 
 class Action(NamedTuple):
-    """What a call does: a step, or a copy of a region to a side."""
+    """A step of a call, or a copy of a region to a side."""
 
     step: Step | None
     region: Region | None = None
@@ -169,7 +169,7 @@ class Call:
         """
         workspace = self.workspace
         workspace.clear()
-        open_: list[tuple[Step, DeviceCall]] = []
+        waiting: list[tuple[Step, DeviceCall]] = []
         downloads: list[tuple[Region, NDArray[np.uint8]]] = []
         last: DeviceCall | None = None
         for action in self.actions:
@@ -180,9 +180,9 @@ class Call:
                 if action.to == DEVICE:
                     self.opened.write(region.memory.data, region.host, region.memory.offset)
                     continue
-                if not self._closed(open_, last):
+                if not self._closed(waiting, last):
                     return False
-                open_ = []
+                waiting = []
                 spare = np.empty(region.nbytes, np.uint8) if region.end == HOST else region.host
                 self.opened.read(region.memory.data, spare, region.memory.offset)
                 if region.end == HOST:
@@ -199,12 +199,12 @@ class Call:
                 call.launch()
                 last = call
                 if call.number >= 0:  # it may leave elements undecided
-                    open_.append((step, call))
+                    waiting.append((step, call))
                     if call.number in checked:
-                        if not self._closed(open_, last):
+                        if not self._closed(waiting, last):
                             return False
-                        open_ = []
-        if not self._closed(open_, last):
+                        waiting = []
+        if not self._closed(waiting, last):
             return False
         if last is not None and not workspace.calls:
             self.opened.queue.finish()
@@ -246,13 +246,13 @@ class Call:
         assert action.region is not None
         return Spent(f"copy to the {action.to}", "copy", spent, action.region.nbytes)
 
-    def _closed(self, open_: Sequence[tuple[Step, DeviceCall]], last: DeviceCall | None) -> bool:
+    def _closed(self, waiting: Sequence[tuple[Step, DeviceCall]], last: DeviceCall | None) -> bool:
         """Decide the elements that calls left undecided. False if a later call than the first of these has read them."""
-        if not open_:
+        if not waiting:
             return True
         counts = self.workspace.counts()
-        found = [(step, call) for step, call in open_ if call.is_open(counts)]
-        for step, call in open_:
+        found = [(step, call) for step, call in waiting if call.is_open(counts)]
+        for step, call in waiting:
             if step.counted is not None and not found:
                 step.counted.add(int(counts[call.number, 0]), 0)
         if not found:

@@ -55,23 +55,6 @@ _FLOATS_COMPARED = {
     "uno": "({a} != {a} || {b} != {b})",
 }
 _WHOLES_COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_INTRINSICS = {
-    "fma": "fma",
-    "fabs": "fabs",
-    "copysign": "copysign",
-    "trunc": "trunc",
-    "floor": "floor",
-    "ceil": "ceil",
-    "roundeven": "rint",
-    "rint": "rint",
-    "maximum": "maximum",
-    "minimum": "minimum",
-    "umin": "min",
-    "umax": "max",
-    "ctpop": "popcount",
-    "smin": "min",
-    "smax": "max",
-}
 _OWN = {"global_id": "get_global_id(0)", "global_size": "get_global_size(0)", "local_id": "get_local_id(0)"}
 _OWN |= {"group_id": "get_group_id(0)", "groups": "get_num_groups(0)"}
 _TYPE = r"(ptr addrspace\(3\)|ptr|double|float|i\d+)"
@@ -194,6 +177,24 @@ def _operand(kind: str, value: str) -> str:
 
 class _Function:
     """Statements of one kernel. block: the label of the block that is being translated."""
+
+    _INTRINSICS: ClassVar[dict[str, str]] = {  # LLVM's names, and OpenCL's
+        "fma": "fma",
+        "fabs": "fabs",
+        "copysign": "copysign",
+        "trunc": "trunc",
+        "floor": "floor",
+        "ceil": "ceil",
+        "roundeven": "rint",
+        "rint": "rint",
+        "maximum": "maximum",
+        "minimum": "minimum",
+        "umin": "min",
+        "umax": "max",
+        "ctpop": "popcount",
+        "smin": "min",
+        "smax": "max",
+    }
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -350,7 +351,7 @@ class _Function:
             return kind, f"ROOT({arguments[0]})" if kind == "float" else f"sqrt({arguments[0]})"
         if name in ("smin", "smax"):
             signed = [f"({SIGNED[kind]}){a}" for a in arguments]
-            return kind, f"({UNSIGNED[kind]}){_INTRINSICS[name]}({', '.join(signed)})"
+            return kind, f"({UNSIGNED[kind]}){self._INTRINSICS[name]}({', '.join(signed)})"
         if name == "abs":
             return kind, f"({UNSIGNED[kind]})abs(({SIGNED[kind]}){arguments[0]})"
         if name == "fshl" and kind == "i32":
@@ -366,9 +367,9 @@ class _Function:
                 kind,
                 f"({x} ? ({UNSIGNED[kind]})({width - 1} - clz(({UNSIGNED[kind]})({x} & -{x}))) : ({UNSIGNED[kind]}){width})",
             )
-        if name not in _INTRINSICS:
+        if name not in self._INTRINSICS:
             raise Uncompilable(f"OpenCL C has no translation of {function}")
-        return kind, f"{_INTRINSICS[name]}({', '.join(arguments)})"
+        return kind, f"{self._INTRINSICS[name]}({', '.join(arguments)})"
 
     _TABLE: ClassVar[dict[str, Callable[[_Function, str, str], tuple[str, str]]]] = {
         **dict.fromkeys(("ashr", "sdiv", "srem"), _signed),

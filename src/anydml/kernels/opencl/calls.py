@@ -264,9 +264,9 @@ def number(body: Body) -> Value:
 
 def note(body: Body, undecided: Value, words: Sequence[Value], memory: str = "%list", stage: int = 0) -> None:
     """Append an entry to a list if an element is undecided."""
-    open_, listed, after = (body.name(stem) for stem in ("open", "listed", "after"))
-    body.branch(undecided.name, open_, after, seldom=True)
-    body.label(open_)
+    yes, listed, after = (body.name(stem) for stem in ("open", "listed", "after"))
+    body.branch(undecided.name, yes, after, seldom=True)
+    body.label(yes)
     counts = body.at("%counts", body.op("mul i64 %slot, 4"))
     slot = body.call("atomic_inc", INT, f"ptr {body.at(counts, 4 * stage)}")
     body.branch(slot.compared("ult", Value(body, "%room", INT)).name, listed, after)

@@ -50,7 +50,7 @@ LONGEST = 1 << 20  # terms of an extreme
 STEPS = 1 << 26  # units of work for one element, at most
 
 
-class Output(NamedTuple):
+class NestOutput(NamedTuple):
     """A nest that is computed, and the kernel of its elements."""
 
     name: str
@@ -69,7 +69,7 @@ def lower(problem: Problem, machine: Machine) -> Built | Refused:
     host = wanted(machine.isa, machine.stage)
     if isinstance(host, str):
         return Refused(host)
-    outputs: list[Output] = []
+    outputs: list[NestOutput] = []
     for name, nest in problem.statement.items():
         if not isinstance(nest, Nest):
             return Refused("it is no nest")
@@ -85,7 +85,7 @@ def _unbound(arrays: Any) -> Any:
     raise AssertionError("a device's kernel is bound to its memory")
 
 
-def _output(name: str, nest: Nest, problem: Problem, stage: str, host: Any) -> Output | str:
+def _output(name: str, nest: Nest, problem: Problem, stage: str, host: Any) -> NestOutput | str:
     data_type = problem.tensors[name].data_type
     reason = ""
     for many in (MANY, FEW, 1):
@@ -105,7 +105,7 @@ def _output(name: str, nest: Nest, problem: Problem, stage: str, host: Any) -> O
         units *= max(1, prod(found.sizes[found.program.dims :]))
         if units > STEPS:
             return "an element takes a work item too long"
-        return Output(name, found, key, text, lists, units, Decision(nest, data_type, host))
+        return NestOutput(name, found, key, text, lists, units, Decision(nest, data_type, host))
     return reason
 
 
@@ -121,7 +121,7 @@ def _too_long(found: Matched) -> str:
 
 
 def _bound(
-    outputs: Sequence[Output], problem: Problem, workspace: Workspace, memory: Mapping[str, DeviceMemory]
+    outputs: Sequence[NestOutput], problem: Problem, workspace: Workspace, memory: Mapping[str, DeviceMemory]
 ) -> Sequence[DeviceCall]:
     opened, tensors = workspace.opened, problem.tensors
     own = Copies(opened, memory, tensors, [o.name for o in outputs])

@@ -72,7 +72,7 @@ class RowKey(NamedTuple):
     narrow: bool
 
 
-class Output(NamedTuple):
+class RowsOutput(NamedTuple):
     """An output whose rows are computed."""
 
     rows: Rows
@@ -110,7 +110,7 @@ def _unbound(arrays: Any) -> Any:
     raise AssertionError("a device's kernel is bound to its memory")
 
 
-def _output(r: Rows, nest: Nest, problem: Problem, host: Any, stage: str) -> Output | str:
+def _output(r: Rows, nest: Nest, problem: Problem, host: Any, stage: str) -> RowsOutput | str:
     tensors = problem.tensors
     r = r._replace(formula=softmax.with_rests(r.formula))
     types = (*(s.data_type for s in r.streams), tensors[r.output].data_type)
@@ -153,11 +153,11 @@ def _output(r: Rows, nest: Nest, problem: Problem, host: Any, stage: str) -> Out
         return str(error)
     starts = [start if isinstance(start, int) else start.offset for start, _ in placed]
     names = [*(s.name for s in r.streams), r.output]
-    return Output(r, item, outer, row, names, starts, types, Decision(nest, types[-1], host))
+    return RowsOutput(r, item, outer, row, names, starts, types, Decision(nest, types[-1], host))
 
 
 def _bound(
-    outputs: Sequence[Output], problem: Problem, stage: str, workspace: Workspace, memory: Mapping[str, DeviceMemory]
+    outputs: Sequence[RowsOutput], problem: Problem, stage: str, workspace: Workspace, memory: Mapping[str, DeviceMemory]
 ) -> Sequence[DeviceCall]:
     opened, tensors = workspace.opened, problem.tensors
     own = Copies(opened, memory, tensors, [o.rows.output for o in outputs])
@@ -229,10 +229,10 @@ def emitted(key: RowKey, stage: str, *, careful: bool) -> tuple[str, bool, int, 
 
     careful: the second stage, of the rows on a list.
     """
-    return _RowKernel(key, stage, careful=careful).made()
+    return _RowItems(key, stage, careful=careful).made()
 
 
-class _RowKernel:
+class _RowItems:
     def __init__(self, key: RowKey, stage: str, *, careful: bool) -> None:
         self.key, self.careful = key, careful
         self.body = Body(opencl.target(stage))
