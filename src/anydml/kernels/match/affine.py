@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from anydml.kernels.match.unmatched import Unmatched
@@ -32,10 +32,14 @@ class Affine(NamedTuple):
             return Affine(self.constant % divisor, rest)
         return Affine(self.constant // divisor, {v: f // divisor for v, f in self.factors.items() if v not in rest})
 
-    def ends(self) -> tuple[int, int]:
-        """The least and the largest value."""
-        reach = [f * (v.size - 1) for v, f in self.factors.items()]
-        return self.constant + sum(min(r, 0) for r in reach), self.constant + sum(max(r, 0) for r in reach)
+    def ends(self, box: Mapping[Variable, range] | None = None) -> tuple[int, int]:
+        """The least and the largest value, for all values of the variables, or for those in a box."""
+        low = high = self.constant
+        for v, factor in self.factors.items():
+            values = range(v.size) if box is None else box[v]
+            first, last = factor * values.start, factor * (values.stop - 1)
+            low, high = low + min(first, last), high + max(first, last)
+        return low, high
 
     def expression(self) -> Expr:
         total = lift(self.constant)

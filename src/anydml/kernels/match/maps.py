@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from anydml.kernels.match.affine import affine
+from anydml.kernels.match.affine import Affine, affine
 from anydml.kernels.match.blocks import Cut, blocks, in_blocks
 from anydml.kernels.match.normal_form import Node, Nodes, NormalForm
 from anydml.kernels.match.structure import reads_input
@@ -68,10 +68,9 @@ def _map(name: str, nest: Nest) -> Map:
             return nodes.add("select", (places[index.args[0]], *(position(a) for a in index.args[1:])))
         if is_integer(index):
             return nodes.add("constant", (), index.data)
-        found = _stream(None, DataType.INT64, (index,), variables, cut)
-        reach = abs(found.start[0]) + sum(abs(step[0]) * v.size for step, v in zip(found.steps, variables, strict=True))
-        if reach < 1 << 62:
-            return nodes.stream(found, found.data_type)
+        at = _indices((index,), variables, cut)
+        if abs(at[0].constant) + sum(abs(factor) * v.size for v, factor in at[0].factors.items()) < 1 << 62:
+            return nodes.stream(_stream(None, DataType.INT64, at, variables), DataType.INT64)
         if index.op not in ("add", "sub", "mul", "neg"):
             raise Unmatched("positions exceed 64 bits")
         return nodes.add(index.op, tuple(position(a) for a in index.args))  # a number, which may wrap when it is stored
@@ -82,9 +81,11 @@ def _map(name: str, nest: Nest) -> Map:
         if e.op == "read":
             if not reads_input(e, "inside"):
                 raise Unmatched("an element is not one of an input")
-            read = _stream(e.data[0].name, e.data[0].data_type, e.args, variables, cut)
-            if not _inside(read, e.data[0].sizes, variables):  # an element that is not selected is read too
+            at = _indices(e.args, variables, cut)
+            # an element that is not selected is read too
+            if any(low < 0 or high >= size for (low, high), size in zip(map(Affine.ends, at), e.data[0].sizes, strict=True)):
                 raise Unmatched("an element that is not selected is outside of its input")
+            read = _stream(e.data[0].name, e.data[0].data_type, at, variables)
             place = nodes.stream(read, read.data_type)
         elif e.op == "position":
             place = position(e.args[0])
@@ -94,7 +95,7 @@ def _map(name: str, nest: Nest) -> Map:
             args = tuple(position(a) if a.sort == INDEX else places[a] for a in e.args)
             place = nodes.add(*_folded(nodes.made, Node(e.op, args, e.data)))
         places[e] = place
-    target = _stream(name, DataType.UNKNOWN, nest.index, variables, cut)
+    target = _stream(name, DataType.UNKNOWN, _indices(nest.index, variables, cut), variables)
     sizes = tuple(v.size for v in variables)
     return Map(target, sizes, tuple(nodes.streams), nodes.ended(places[body]), nest.moves, integral(nest.body))
 
@@ -115,25 +116,18 @@ _FOLDED: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def _stream(
-    name: str | None, data_type: DataType, indices: Sequence[Expr], variables: Sequence[Variable], cut: Cut | None
-) -> Stream:
+def _indices(indices: Sequence[Expr], variables: Sequence[Variable], cut: Cut | None) -> list[Affine]:
     at = [found for index in indices if (found := affine(index if cut is None else in_blocks(index, cut))) is not None]
     if len(at) < len(indices):
         raise Unmatched("an index is not affine")
     if not all(index.factors.keys() <= set(variables) for index in at):
         raise Unmatched(OF_MORE)
-    steps = tuple(tuple(index.factors.get(v, 0) for index in at) for v in variables)
-    return Stream(name, data_type, tuple(index.constant for index in at), steps)
+    return at
 
 
-def _inside(read: Stream, sizes: Sequence[int], variables: Sequence[Variable]) -> bool:
-    """Whether every element that is read lies inside the tensor."""
-    for axis, (start, size) in enumerate(zip(read.start, sizes, strict=True)):
-        ends = [step[axis] * (v.size - 1) for step, v in zip(read.steps, variables, strict=True)]
-        if start + sum(min(end, 0) for end in ends) < 0 or start + sum(max(end, 0) for end in ends) >= size:
-            return False
-    return True
+def _stream(name: str | None, data_type: DataType, at: Sequence[Affine], variables: Sequence[Variable]) -> Stream:
+    steps = tuple([tuple([index.factors.get(v, 0) for index in at]) for v in variables])
+    return Stream(name, data_type, tuple([index.constant for index in at]), steps)
 
 
 def over_streams(formula: Sequence[Node], sizes: Sequence[int], i: Sequence[Expr]) -> tuple[Expr, list[Tensor]]:

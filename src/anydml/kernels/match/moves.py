@@ -110,7 +110,7 @@ class _Output:
     def _inside(self, tensor: Tensor, at: Sequence[Affine], box: Box, otherwise: Expr) -> Iterator[Move]:
         """The moves of a box in which indices may be outside of the tensor: boxes of elements, and boxes of the constant."""
         for index, size in zip(at, tensor.sizes, strict=True):
-            low, high = _ends(index, box)
+            low, high = index.ends(box)
             if low >= 0 and high < size:
                 continue
             if high < 0 or low >= size:
@@ -122,7 +122,7 @@ class _Output:
                 for i in box[v]:
                     yield from self._inside(tensor, at, {**box, v: range(i, i + 1)}, otherwise)
                 return
-            first, last = _between(_ends(rest, box)[0], index.factors[v], size)
+            first, last = _between(rest.ends(box)[0], index.factors[v], size)
             whole = box[v]
             first, last = max(first, whole.start), min(last + 1, whole.stop)
             if first >= last:
@@ -202,15 +202,6 @@ def _affine_in_boxes(at: Sequence[Expr], box: Box) -> Iterator[tuple[tuple[Affin
         yield done, inside
 
     return boxes(box, ())
-
-
-def _ends(index: Affine, box: Box) -> tuple[int, int]:
-    """The least and the largest value of an index in a box."""
-    low = high = index.constant
-    for v, factor in index.factors.items():
-        ends = factor * box[v].start, factor * (box[v].stop - 1)
-        low, high = low + min(ends), high + max(ends)
-    return low, high
 
 
 def _between(constant: int, factor: int, size: int) -> tuple[int, int]:
