@@ -16,11 +16,13 @@ EQUIVALENT: dict[str, str] = {
     "kernels/elementwise/formula.py:FormulaWalk._scaled:bound/16:1": _UNREAD,
     "kernels/elementwise/formula.py:FormulaWalk._scaled:bound*16:1": _UNREAD,
     "kernels/elementwise/formula.py:FormulaWalk._scaled:bound=0:1": _UNREAD,
+    "kernels/contract/floats/planes/kernel.py:_Planes._band.strip:comparison in code:1": "a whole strip is read with masks",
     "kernels/nests/elements.py:NestElements.store:comparison in code:1": "a whole vector is stored element by element",
     "kernels/reduce/softmax.py:Shares.ended:bound/16:1": _POWERS,
     "kernels/reduce/softmax.py:Shares.ended:bound*16:1": _POWERS,
     "kernels/reduce/softmax.py:Shares.ended:bound=0:1": _POWERS,
     "kernels/reduce/staging.py:Staging.begin:comparison in code:1": "of two equal numbers, either is the smaller one",
     "kernels/scan/columns.py:_ScanStrip._block:comparison in code:1": "a whole block is staged, as a part of one is",
+    "kernels/scan/doubled.py:further:comparison in code:1": "the last whole block is summed element by element",
     "kernels/scan/sizes.py:beyond:comparison in code:2": _SLOWER,
 }
