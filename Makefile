@@ -51,8 +51,8 @@ approximations: .venv/test
 prove: .venv/test
 	$(BIN)/python tools/prove.py $(FUNCTIONS)
 
-# faults planted in the source, one at a time, and the tests that find them: all of them takes a day, and goes on where it was
-# stopped; make mutants N=20 draws some
+# faults planted in the source, one at a time, and the tests that find them: some seconds for each, after the tests' files were looked
+# at once; it goes on where it was stopped; make mutants N=20 draws some
 mutants: .venv/test
 	cd tools && ../$(BIN)/python -m mutants $(if $(N),--count $(N)) $(MUTANTS)
 

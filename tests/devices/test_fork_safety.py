@@ -105,7 +105,7 @@ def storm(count: int, pause: float) -> str:
 
 
 def test_every_child_ends_while_four_threads_compile_and_execute() -> None:
-    count = 40 if SOAK == 1 else 200
+    count = 24 if SOAK == 1 else 200
     assert storm(count, 0.0005) == f"[] {count} True"
 
 

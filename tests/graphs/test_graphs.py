@@ -223,6 +223,11 @@ def test_levels() -> None:
         with pytest.raises(dml.GraphError) as caught:
             dml.Device("reference", feature_level=level).compile(graph)
         assert message in str(caught.value)
+    fed = replace(
+        with_constant, input_edges=CHAIN.input_edges[:1],
+        intermediate_edges=(*CHAIN.intermediate_edges, IntermediateEdge(2, 0, 0, 1)),
+    )  # fmt: skip
+    dml.Device("reference", feature_level="6_2").compile(fed)
 
 
 def test_an_order_and_a_cycle() -> None:
