@@ -103,7 +103,7 @@ def _list(units: Sequence[Unit], groups: Sequence[Group], several: Mapping[str, 
     rows = [(row.excess, title, row.nodes) for title, one in several.items() for row in one.nodes if row.nodes in one.details]
     detailed = {(title, nodes) for _, title, nodes in sorted(rows, key=lambda r: -r[0])[:DETAILED]}
     small = sum(len(u.nodes) for u in units) <= OPEN
-    made: list[tuple[str, str, str]] = []  # blocks: what makes them alike, their titles, and their text
+    made: list[tuple[str, str, str]] = []  # blocks: their kind if it may repeat, their titles, and their text
     for k, group in enumerate(groups):
         these = [units[i] for i in group.units]
         bodies = "".join(_unit(i, units[i], several, detailed) for i in group.units)
@@ -117,22 +117,22 @@ def _list(units: Sequence[Unit], groups: Sequence[Group], several: Mapping[str, 
             f'<span class="verdict" style="{tone(v)}">{counts[v]} {v}</span>' for v in reversed(list(MEANINGS)) if counts[v]
         )
         operators = ", ".join(dict.fromkeys(o for u in these for _, o in u.nodes))
-        alike = "" if opened else f"{operators} {len(these)}"
+        kind = "" if opened else f"{operators} {len(these)}"
         text = (
             f'<details class="block" id="block{k}"{opened}><summary><strong>{escaped(group.title)}</strong>'
             f'<span class="soft">{escaped(_cut(operators, 70))}</span><span class="counts">{said}</span></summary>'
             f'<div class="inner">{table}</div></details>'
         )
-        made.append((alike, group.title, text))
+        made.append((kind, group.title, text))
     return "".join(_runs(made))
 
 
 def _runs(blocks: Sequence[tuple[str, str, str]]) -> Iterator[str]:
     """The blocks; several in a row that are alike, and closed, within one that is closed."""
-    for alike, run in groupby(blocks, key=lambda block: block[0]):
+    for kind, run in groupby(blocks, key=lambda block: block[0]):
         these = [*run]
         inner = "".join(text for *_, text in these)
-        if not alike or len(these) < ALIKE:
+        if not kind or len(these) < ALIKE:
             yield inner
             continue
         title = escaped(f"{these[0][1]} to {these[-1][1]}")
