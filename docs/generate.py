@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import anydml as dml
 from anydml import operators
 from anydml.explain.describe import describe, markdown
 from anydml.schema.formula import prose
@@ -23,19 +24,31 @@ def pages() -> dict[str, str]:
     made, index = {}, INDEX
     for operator in operators.every():
         name, summary = operator.spec.name.lower(), operator.spec.summary.splitlines()[0]
-        made[f"operators/{name}.md"] = markdown(describe(operator))
+        text = markdown(describe(operator))
+        at = text.index("\n## Fields")
+        made[f"operators/{name}.md"] = f"{text[:at]}\n![The first example, drawn]({name}.svg){text[at:]}"
         index += f"- [{operator.spec.name}]({name}.md): {prose(summary)}\n"
     return {"operators/index.md": index, **made}
 
 
+def pictures() -> dict[str, str]:
+    """Path under docs/ -> the picture of every operator's first example."""
+    made = {}
+    for operator in operators.every():
+        example = operator.spec.examples[0]
+        drawn = dml.picture(operator(**example.fields), **example.inputs, **example.outputs)
+        made[f"operators/{operator.spec.name.lower()}.svg"] = drawn.svg()
+    return made
+
+
 def on_config(config: Any) -> Any:
-    made = pages()
+    made = pages() | pictures()
     for path, text in made.items():
         file = DOCS / path
         file.parent.mkdir(exist_ok=True)
         if not file.exists() or file.read_text(encoding="utf-8") != text:  # a server that watches would never come to rest
             file.write_text(text, encoding="utf-8", newline="\n")
-    for stale in set(DOCS.glob("operators/*.md")) - {DOCS / path for path in made}:
+    for stale in set(DOCS.glob("operators/*.*")) - {DOCS / path for path in made}:
         stale.unlink()
     config.nav.append(
         {"Operators": "operators/index.md"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from types import ModuleType
 
 import pytest
 
@@ -68,3 +69,29 @@ def test_a_function_takes_progress_false(clock: list[float], monkeypatch: pytest
     assert terminal.getvalue() == ""
     work()
     assert "working" in terminal.getvalue()
+
+
+def test_a_notebook_shows_a_line_that_goes(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+
+    class Handle:
+        def update(self, data: dict[str, str], raw: bool) -> None:
+            lines.append(data["text/plain"])
+
+    python, display = ModuleType("IPython"), ModuleType("IPython.display")
+    shell = ModuleType("shell")
+    monkeypatch.setattr(shell, "kernel", object(), raising=False)
+    monkeypatch.setattr(python, "get_ipython", lambda: shell, raising=False)
+    monkeypatch.setattr(display, "display", lambda data, raw, display_id: Handle(), raising=False)
+    for name, module in (("ipykernel", ModuleType("ipykernel")), ("IPython", python), ("IPython.display", display)):
+        monkeypatch.setitem(sys.modules, name, module)
+    with progress.shown() as report:
+        clock[0] += 3
+        report("compiling", 2, 8)
+        clock[0] += 3
+        report("compiling", 4, 8)
+    assert lines == [
+        f"compiling {'█' * 6}{'░' * 18} 2/8, about 6 s left",
+        f"compiling {'█' * 12}{'░' * 12} 4/8, about 5 s left",
+        "",
+    ]

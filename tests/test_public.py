@@ -84,7 +84,7 @@ PUBLIC = {
     *("BindingError", "BindingProperties", "BoundOperator", "Checked", "Comparison", "CompiledOperator", "DataError"),
     *("DataType", "DescError", "Device", "Error", "ExecutionFlags", "Fault", "FeatureLevel", "Program", "ProgramError"),
     *("TensorDesc", "TensorFlags", "UnsupportedError", "Violation", "__version__", "check", "chunks", "compare"),
-    *("OptimizationWarning", "PerformanceWarning"),
+    *("OptimizationWarning", "PerformanceWarning", "Picture"),
     *("ConstantNode", "Graph", "GraphDesc", "GraphError", "InputEdge", "IntermediateEdge", "OperatorNode", "OutputEdge"),
     *("SEMANTICS_VERSION", "deviations", "graph", "picture", "program", "requantize", "show_config", "testing"),
 }

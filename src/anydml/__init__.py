@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from anydml.explain.comparison import Comparison
     from anydml.functional.functions import slice as slice
     from anydml.functional.graph import Graph, graph
+    from anydml.pictures.model import Picture
     from anydml.pictures.picture import picture
     from anydml.program import Program
 
@@ -77,6 +78,7 @@ __all__ = [
     "OptimizationWarning",
     "OutputEdge",
     "PerformanceWarning",
+    "Picture",
     "Program",
     "ProgramError",
     "TensorDesc",
@@ -138,6 +140,8 @@ def _imported(name: str) -> Any:
             from anydml.functional.graph import graph as value
         elif name == "Graph":
             from anydml.functional.graph import Graph as value
+        elif name == "Picture":
+            from anydml.pictures.model import Picture as value
         elif name == "picture":
             from anydml.pictures.picture import picture as value
         elif name == "program":

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "digits"
 EVERY = os.environ.get("ANYDML_PAGES") == "1"
 LARGEST = 5_000_000  # bytes of a page of 2,000 nodes
-READY = 2000  # milliseconds until such a page answers a search; held in make test-pages alone, since it is the machine's matter
+READY = 2000  # milliseconds of processor time until such a page has answered two searches
 
 
 def loaded(tmp_path: Path, **pages: str) -> list[dict[str, object]]:

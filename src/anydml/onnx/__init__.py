@@ -1,6 +1,7 @@
 """ONNX models, run exactly: `load` reads one, `prepare` and `run_model` are ONNX's own interface of backends.
 
-`compare` judges another runtime node by node, and `page` shows the outcome. `report` says how accurate a quantised model is.
+`compare` judges another runtime node by node, and `page` and `comparison_picture` show the outcome. `report` says how
+accurate a quantised model is.
 
 The extra `onnx` installs what it needs: `pip install "anydml[onnx]"`.
 """
@@ -13,6 +14,7 @@ from anydml.fork_safety import guard
 if TYPE_CHECKING:
     from anydml.onnx.backend import Backend, is_compatible, prepare, run_model, run_node, supports_device
     from anydml.onnx.compare_page import page
+    from anydml.onnx.compare_picture import comparison_picture
     from anydml.onnx.compare_results import Deviation, ModelComparison, NodeComparison
     from anydml.onnx.comparing import compare
     from anydml.onnx.errors import ModelError, Refusal
@@ -30,6 +32,7 @@ __all__ = [
     "Refusal",
     "Report",
     "compare",
+    "comparison_picture",
     "is_compatible",
     "load",
     "page",
@@ -44,6 +47,7 @@ __all__ = [
 _MODULES = {
     "backend": ("Backend", "is_compatible", "prepare", "run_model", "run_node", "supports_device"),
     "compare_page": ("page",),
+    "compare_picture": ("comparison_picture",),
     "compare_results": ("Deviation", "ModelComparison", "NodeComparison"),
     "comparing": ("compare",),
     "errors": ("ModelError", "Refusal"),

@@ -118,7 +118,8 @@ def _bins(step: Array) -> tuple[tuple[str, int], ...]:
     while edge / 2 < finite.max(initial=0.0):
         low = edge // 2 + 1
         count = int(np.count_nonzero((finite >= low) & (finite <= edge)))
-        made.append((str(edge) if low == edge else f"{low:.4g} to {edge:.4g}" if edge < 1 << 20 else f"to {edge:.0e}", count))
+        label = str(edge) if low == edge else f"{low} to {edge}" if edge < 1024 else f"to 2^{edge.bit_length() - 1}"
+        made.append((label, count))
         edge *= 2
     if len(finite) < len(step):
         made.append(("NaN", len(step) - len(finite)))

@@ -20,6 +20,7 @@ STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 SCRIPT = Path(__file__).with_name("page.js")
 OPEN = 200  # nodes; of a larger model, only blocks with a node beyond rounding are open at first
 ALIKE = 3  # closed blocks of the same operators, at least, that are put into one
+LABELS = 8  # of the bars of a histogram, at most
 DETAILED = 400  # rows with details on one page: those that are farthest beyond rounding
 
 MEANINGS = {
@@ -68,7 +69,9 @@ def _card(name: str, found: ModelComparison, named: bool) -> str:
     first = found.first
     said = "".join(f"<p>{escaped(line)}.</p>" for line in notes)
     head = f"<h3>{escaped(name)}</h3>" if named else ""
-    cause = f"<p><strong>{escaped(first.cause)}.</strong></p>" if first is not None and first.cause else ""
+    cause = ""
+    if first is not None and first.cause and first.cause not in sentence:
+        cause = f"<p><strong>{escaped(first.cause)}.</strong></p>"
     return (
         f'<div><div class="first" style="{tone(first.verdict if first else "equal")}">{head}<p>{escaped(sentence)}.</p>'
         f"{cause}{said}</div></div>"
@@ -103,7 +106,7 @@ def _list(units: Sequence[Unit], groups: Sequence[Group], several: Mapping[str, 
     rows = [(row.excess, title, row.nodes) for title, one in several.items() for row in one.nodes if row.nodes in one.details]
     detailed = {(title, nodes) for _, title, nodes in sorted(rows, key=lambda r: -r[0])[:DETAILED]}
     small = sum(len(u.nodes) for u in units) <= OPEN
-    made: list[tuple[str, str, str]] = []  # blocks: what makes them alike, their titles, and their text
+    made: list[tuple[str, str, str]] = []  # blocks: their kind if it may repeat, their titles, and their text
     for k, group in enumerate(groups):
         these = [units[i] for i in group.units]
         bodies = "".join(_unit(i, units[i], several, detailed) for i in group.units)
@@ -117,22 +120,22 @@ def _list(units: Sequence[Unit], groups: Sequence[Group], several: Mapping[str, 
             f'<span class="verdict" style="{tone(v)}">{counts[v]} {v}</span>' for v in reversed(list(MEANINGS)) if counts[v]
         )
         operators = ", ".join(dict.fromkeys(o for u in these for _, o in u.nodes))
-        alike = "" if opened else f"{operators} {len(these)}"
+        kind = "" if opened else f"{operators} {len(these)}"
         text = (
             f'<details class="block" id="block{k}"{opened}><summary><strong>{escaped(group.title)}</strong>'
             f'<span class="soft">{escaped(_cut(operators, 70))}</span><span class="counts">{said}</span></summary>'
             f'<div class="inner">{table}</div></details>'
         )
-        made.append((alike, group.title, text))
+        made.append((kind, group.title, text))
     return "".join(_runs(made))
 
 
 def _runs(blocks: Sequence[tuple[str, str, str]]) -> Iterator[str]:
     """The blocks; several in a row that are alike, and closed, within one that is closed."""
-    for alike, run in groupby(blocks, key=lambda block: block[0]):
+    for kind, run in groupby(blocks, key=lambda block: block[0]):
         these = [*run]
         inner = "".join(text for *_, text in these)
-        if not alike or len(these) < ALIKE:
+        if not kind or len(these) < ALIKE:
             yield inner
             continue
         title = escaped(f"{these[0][1]} to {these[-1][1]}")
@@ -211,10 +214,13 @@ def _details(found: NodeDetails) -> str:
 def _tensor(t: TensorDetails) -> str:
     most = max((n for _, n in t.bins), default=0) or 1
     said = ", ".join(f"{label}: {n}" for label, n in t.bins if n)
-    bars = "".join(f'<i style="height:{100 * n / most:.1f}%" title="{label}: {n}"></i>' for label, n in t.bins)
-    labels = "".join(f"<span>{label}</span>" for label, _ in t.bins)
+    bars = "".join(
+        f'<i style="height:{100 * n / most:.1f}%" title="{label}: {n}"></i>' if n else "<i></i>" for label, n in t.bins
+    )
+    every = -(-len(t.bins) // LABELS)
+    labels = "".join(f"<span>{label if i % every == 0 else ''}</span>" for i, (label, _) in enumerate(t.bins))
     reads = any(w.reads for w in t.worst)
-    head = f"<th>element</th><th>is</th><th>exact</th><th>{t.unit}</th>{'<th>computed from</th>' if reads else ''}"
+    head = f"<th>element</th><th>is</th><th>exact</th><th>{t.unit}</th>{'<th class=from>computed from</th>' if reads else ''}"
     rows = "".join(
         f"<tr><td>{list(w.at)}</td><td>{escaped(w.actual)}</td><td>{escaped(w.expected)}</td><td>{w.steps:.6g}</td>"
         + (f"<td>{escaped(w.reads)}</td>" if reads else "")

@@ -32,10 +32,10 @@ MANY = 64  # tensors; of a desc with more, only tables are drawn
 def picture(desc_or_call: Any, /, *arguments: Any, at: Sequence[int] | None = None, **arrays: Any) -> Picture:
     """A picture of a desc, an eager call or a bound operator. It shows itself in notebooks; `show`, `svg`, `html`, `save`.
 
-    `picture(desc, **arrays)`: inputs by field name, as `bind` takes them, as far as they are known; with all of them, the
-    outputs are computed. `picture(function, *arguments, **keywords)`: the arguments of an eager function. at: the output
-    element whose inputs are drawn; by default one in the middle. A desc that breaks rules is drawn with the places marked.
-    BindingError for arrays that do not fit.
+    `picture(desc, **arrays)`: inputs by field name, as `bind` takes them, as far as they are known; with all of them, outputs
+    that are not given are computed. `picture(function, *arguments, **keywords)`: the arguments of an eager function. at: the
+    output element whose inputs are drawn; by default one in the middle. A desc that breaks rules is drawn with the places
+    marked. BindingError for arrays that do not fit.
     """
     if isinstance(desc_or_call, BoundOperator):
         return picture_of(desc_or_call.compiled.desc, {**desc_or_call.arrays, **arrays}, at)
@@ -143,7 +143,8 @@ def _known(desc: Desc, arrays: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     if faults := [view for view in views.values() if isinstance(view, Fault)]:
         raise BindingError(faults)
     known: dict[str, NDArray[Any]] = {n: view for n, view in views.items() if not isinstance(view, Fault)}
-    if all(f.name in known for f in tensors.values() if f.field.role == INPUT):
+    outputs = [f.name for f in tensors.values() if f.field.role == OUTPUT]
+    if all(f.name in known for f in tensors.values() if f.field.role == INPUT) and not known.keys() >= {*outputs}:
         known |= _outputs(desc, {n: x for n, x in known.items() if tensors[n].field.role == INPUT})
     return dict(elements_of(known, {n: f.desc for n, f in tensors.items()}))
 
