@@ -54,9 +54,9 @@ soak-products: .venv/test
 soak-programs: .venv/test
 	ANYDML_FUZZ_EXAMPLES=1000000 $(BIN)/python $(SOAK) tests/program/test_program_fuzz.py
 
-# products of dequantised weights: 10^7 outputs, fused and unfused
+# products of dequantised weights: 10^7 outputs, fused and unfused; 64 tokens of a decoder of 12 layers, on every instruction set
 soak-weights: .venv/test
-	ANYDML_SOAK=2 $(BIN)/python $(SOAK) tests/kernels/contract/weights
+	ANYDML_SOAK=2 $(BIN)/python $(SOAK) tests/kernels/contract/weights tests/onnx/test_decoders.py
 
 # 10^4 random graphs, and 500 on each other instruction set; 3,600 maps of maps; 10^7 outputs of dequantised tensors computed with integers
 soak-graphs: .venv/test
