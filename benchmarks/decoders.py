@@ -53,7 +53,8 @@ class _Writer:
     def bits(self, name: str, rows: int, terms: int, size: float) -> tuple[str, str]:
         """Packed elements of 4 bits, and their scales, about `size`. The middle of the range is 0."""
         block = self.sizes.block
-        packed = self.rng.integers(0, 256, (rows, terms // block, block // 2), np.uint8)
+        low, high = self.rng.integers(1, 16, (2, rows, terms // block, block // 2), np.uint8)  # -7 to 7, so that the mean is 0
+        packed = low | high << np.uint8(4)
         scales = (self.rng.random((rows, terms // block)) + 0.5).astype(np.float32) * np.float32(size)
         return self.kept(f"{name}.q", packed), self.kept(f"{name}.s", scales)
 

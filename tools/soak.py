@@ -131,8 +131,8 @@ PARTS: dict[str, tuple[str, tuple[Run, ...]]] = {
         ),
     ),
     "weights": (
-        "products of dequantised weights: 10^7 outputs, fused and unfused",
-        (Run("ANYDML_SOAK=2", "tests/kernels/contract/weights/test_*.py"),),
+        "products of dequantised weights: 10^7 outputs, fused and unfused; 64 tokens of a decoder of 12 layers",
+        (Run("ANYDML_SOAK=2", "tests/kernels/contract/weights/test_*.py tests/onnx/test_decoders.py"),),
     ),
     "bounds": (
         "searches for the largest error beside each bound, on every instruction set",

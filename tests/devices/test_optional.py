@@ -19,7 +19,7 @@ import anydml as dml
 from anydml import DataType, OptimizationWarning, PerformanceWarning, TensorDesc, optional
 from anydml.devices import graph as graphs
 from anydml.devices import slow
-from anydml.devices.families import BETWEEN, DEVICES, FUSED, IN_GRAPHS
+from anydml.devices.families import BETWEEN, DEVICES, FUSED, IN_GRAPHS, WEIGHTS
 from anydml.kernels.code import llvm
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.kernel import Refused
@@ -34,10 +34,10 @@ SOURCE = Path(dml.__file__).parent
 REASON = "nobody expected this"
 PASSES = {
     *("Regions between bytes are", "Moves that strides can say are", "Maps that are fused are"),
-    *("Places that tensors share are", "All that is fused is"),
+    *("Places that tensors share are", "All that is fused is", "Products of dequantised weights are"),
 }
 # where optional stages are run; the cache is the last one, and has tests of its own
-SITES = {"devices/device.py": 1, "devices/graph.py": 3, "kernels/lower.py": 1, "kernels/code/engine.py": 1}
+SITES = {"devices/device.py": 1, "devices/graph.py": 4, "kernels/lower.py": 1, "kernels/code/engine.py": 1}
 
 
 def _network(x: Any) -> Any:
@@ -57,6 +57,18 @@ def _between_bytes(pooled: Callable[[Any], Any]) -> Sample:
     return dml.graph(function, x=TensorDesc.of(x)).desc, {"x": x}
 
 
+def _of_weights() -> Sample:
+    rng = np.random.default_rng(4)
+    elements, scales = rng.integers(0, 256, (64, 128), np.uint8), rng.random((64, 4)).astype(np.float32)
+
+    def product(x: Any) -> Any:
+        weights = dml.dequantize(x.constant(elements), [scales, np.full((64, 4), 128, np.uint8)])
+        return dml.gemm(x, weights.transpose(1, 0))
+
+    x = rng.standard_normal((2, 128)).astype(np.float32)
+    return dml.graph(product, x=TensorDesc.of(x)).desc, {"x": x}
+
+
 def _samples() -> dict[str, Sample]:
     x = np.random.default_rng(2).standard_normal((6, 8)).astype(np.float32)
     layer = make(Recipe(INT8, INT8, UINT8, (1, 16, 12, 12), (16, 3, 3), padding=1, clamp="relu"), 3)
@@ -65,6 +77,7 @@ def _samples() -> dict[str, Sample]:
         "means": _between_bytes(lambda x: dml.average_pooling(x, window_size=(2, 2), strides=(2, 2))),
         "largest": _between_bytes(lambda x: dml.max_pooling(x, window_size=(2, 2), strides=(2, 2))),
         "sums": (layer.desc, layer.inputs),
+        "weights": _of_weights(),
     }
 
 
@@ -130,7 +143,7 @@ def test_the_stages_are_all_that_there_are(stages: dict[str, set[str]]) -> None:
     sites = {name: len(re.findall(r"\battempted\(", text)) for name, text in texts.items() if name != "optional.py"}
     assert {name: count for name, count in sites.items() if count} == SITES
     seen = set().union(*stages.values())
-    kernels = {f"The kernels {name} are" for families in (FUSED["cpu"], BETWEEN) for name in families}
+    kernels = {f"The kernels {name} are" for families in (FUSED["cpu"], BETWEEN, WEIGHTS) for name in families}
     assert seen >= PASSES | kernels
     assert not [stage for stage in seen - PASSES if not re.fullmatch(r"The kernels [\w.]+:\w+ are", stage)]
 
@@ -154,9 +167,10 @@ def test_a_stage_that_fails_is_left_out(
     ran(count, 32)
 
 
-PLACES = ["between_bytes", "with_regions", "moves", "laid", "fuse", "laid_in_scratch"]
+PLACES = ["between_bytes", "with_regions", "products_of_weights", "with_products", "moves", "laid", "fuse", "laid_in_scratch"]
 TABLES: list[tuple[Any, str]] = [
     *((BETWEEN, name) for name in BETWEEN),
+    *((WEIGHTS, name) for name in WEIGHTS),
     *((FUSED["cpu"], name) for name in FUSED["cpu"]),
     *((IN_GRAPHS["cpu"], name) for name in ("copy:compiled", "elementwise:compiled", "contract.floats:compiled")),
     (IN_GRAPHS["cpu"], "reduce:compiled"),

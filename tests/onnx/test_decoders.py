@@ -58,7 +58,7 @@ def same(found: decoders.Generated, expected: decoders.Generated) -> None:
 def test_the_same_tokens(
     isa: str, count: int, at_once: int, model: anydml.onnx.Model, prompts: Any, expected: decoders.Generated
 ) -> None:
-    if SOAK == 1 and isa != ISAS[-1] and at_once != PROMPT:
+    if SOAK == 1 and isa != ISAS[-1] and (at_once != PROMPT or isa != ISAS[0]):
         pytest.skip("in `make soak`, all instruction sets compute all of them")
     device = Device(isa=isa, threads=count, feature_level="EXTENDED")
     same(decoders.generated(model, SIZES, prompts[:count], COUNT, device, at_once), expected)

@@ -27,7 +27,7 @@ from anydml.graphs.layouts import laid
 from anydml.graphs.memory import laid_apart, laid_in_scratch
 from anydml.graphs.plan import OUTPUT, Passed, Use, Work, fixed_buffers, lie_alike, operators_of, spelled, split, unread_outputs
 from anydml.graphs.show import called, summary
-from anydml.graphs.weights import products_of_weights
+from anydml.graphs.weights import products_of_weights, with_products
 from anydml.int4_tensors import unpacked
 from anydml.kernels.kernel import Built, Execute, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings, tried
@@ -263,7 +263,7 @@ def _of_weights(
     fixed = fixed_buffers(checked, operators)
     found = kernels.noted(PRODUCTS, products_of_weights(checked, operators))
     taken = {work.node: part for work in found if (part := kernels.between(work, fixed, WEIGHTS)) is not None}
-    return taken, with_regions(checked, operators, [part.work for part in taken.values()])
+    return taken, with_products(checked, operators, [part.work for part in taken.values()])
 
 
 def problem_between(checked: CheckedGraph, work: Work, fixed: frozenset[int]) -> Problem:

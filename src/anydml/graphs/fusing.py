@@ -106,8 +106,11 @@ def _both(consumer: Work, producer: Work, buffer: int) -> Work | str:
     at_index = consumer.nest.index
     if any(e.data[0].name == between[0] and e.args != at_index for e in reads_in(consumer.nest.body)):
         return "elements are read at other indices than the output's"
-    if loops_in(producer.nest.body) and not _goes_on(consumer.nest, producer.nest):
-        return "the map behind a sum of products is not arithmetic alone"
+    if loops_in(producer.nest.body):
+        if not written.tensor.data_type.is_float:
+            return "sums of integers are stored before maps read them"
+        if not _goes_on(consumer.nest, producer.nest):
+            return "the map behind a sum of products is not arithmetic alone"
     nest = fused(consumer.nest, {between[0]: Producer(producer.nest, written.tensor.data_type)})
     if isinstance(nest, str):
         return nest

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from anydml.graphs.between import Graph, Link, NotBetween, Region, reduces
+from anydml.graphs.between import Graph, Link, NotBetween, Region, reduces, with_regions
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusing import sums_products
 from anydml.graphs.plan import Passed, Reason, Use, Work
@@ -33,6 +33,11 @@ def products_of_weights(checked: CheckedGraph, operators: Sequence[Work]) -> Pas
         except NotBetween as error:
             reasons.append(Reason(work.node, str(error)))
     return Passed(tuple(found), tuple(reasons))
+
+
+def with_products(checked: CheckedGraph, operators: Sequence[Work], taken: Sequence[Work]) -> tuple[Work, ...]:
+    """The calls with these products, and without dequantisations that are no longer read."""
+    return with_regions(checked, operators, taken)
 
 
 def _dequantised(graph: Graph, use: Use) -> bool:

@@ -22,8 +22,8 @@ pytestmark = [
 ]
 Array = np.ndarray[Any, np.dtype[Any]]
 ISAS = [t.name for t in without_dot_products()]
-PARTS = 4 if SOAK > 1 else 2
-OUTPUTS = 10_000_000 if SOAK > 1 else 3_000
+PARTS = 4 if SOAK > 1 else 1
+OUTPUTS = 10_000_000 if SOAK > 1 else 2_000
 MOST_ROWS = 1500 if SOAK > 1 else 100  # of weights
 ELEMENTS = {"uint4": (0, 15), "int4": (-8, 7), "uint8": (0, 255), "int8": (-128, 127)}
 
