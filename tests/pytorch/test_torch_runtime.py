@@ -39,8 +39,8 @@ def network() -> tuple[Any, Any]:
     module = ResNet18(8, 10).eval()
     for m in module.modules():
         if isinstance(m, torch.nn.BatchNorm2d):
-            m.running_var.uniform_(0.5, 2)  # type: ignore[operator, union-attr]
-            m.running_mean.normal_(0, 0.3)  # type: ignore[operator, union-attr]
+            m.running_var.uniform_(0.5, 2)
+            m.running_mean.normal_(0, 0.3)
     return module, torch.randn(1, 3, SIZE, SIZE)
 
 

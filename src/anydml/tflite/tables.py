@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,10 +69,10 @@ def softmax(q: Array, scale: float, beta: float) -> Array:
     shifted = (total << zeros - 1) + (1 << 13) >> 14
     reciprocal = _looked_up(RECIPROCAL, np.clip(shifted - (1 << 15) - (1 << 16), LEAST, MOST))
     right = 31 - zeros
-    return np.minimum(powers * reciprocal + (1 << right - 1) >> right, MOST)
+    return np.asarray(np.minimum(powers * reciprocal + (1 << right - 1) >> right, MOST))
 
 
-def _table(function: Callable[[NDArray[np.float64]], NDArray[np.float64]], low: float, high: float) -> Array:
+def _table(function: Callable[[NDArray[Any]], NDArray[Any]], low: float, high: float) -> Array:
     """A function from `low` to `high` at 513 places, in steps of 2^-15; half of the error between two is moved to the first."""
     step = (high - low) / 512
     at = low + np.arange(512) * step
@@ -82,7 +83,7 @@ def _table(function: Callable[[NDArray[np.float64]], NDArray[np.float64]], low: 
     return np.clip(np.append(found, _round(function(np.array(high)) * unit)), LEAST, MOST).astype(np.int64)
 
 
-def _round(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _round(x: NDArray[Any]) -> NDArray[Any]:
     """Half away from zero."""
     return np.asarray(np.copysign(np.floor(np.abs(x) + 0.5), x))
 
