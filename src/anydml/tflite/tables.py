@@ -80,7 +80,8 @@ def _table(function: Callable[[NDArray[Any]], NDArray[Any]], low: float, high: f
     here, middle, after = (function(x) * unit for x in (at, at + step / 2, at + step))
     straight = _round((after + _round(here)) / 2)
     found = _round(here) - _round((straight - _round(middle)) / 2)
-    return np.clip(np.append(found, _round(function(np.array(high)) * unit)), LEAST, MOST).astype(np.int64)
+    whole = np.append(found, _round(function(np.array(high)) * unit)).astype(np.int64)
+    return np.asarray(np.clip(whole, LEAST, MOST))
 
 
 def _round(x: NDArray[Any]) -> NDArray[Any]:
