@@ -180,8 +180,9 @@ class _Whole(Whole):
         hidden = [name for name in others if name not in found]
         late = "" if not left else f", as far as {seconds:g} seconds could tell"
         change = "1 tensor changes" if len(hidden) == 1 else f"{len(hidden)} tensors change"
-        asked = "it is" if len(hidden) == 1 else "they are"
-        return found, [*notes, *self._fusions(found), f"{change} the model's outputs when {asked} asked for{late}"]
+        asked, around = ("it is", "it") if len(hidden) == 1 else ("they are", "each of them")
+        why = f"{change} the model's outputs when {asked} asked for{late}; the nodes around {around} are judged as one"
+        return found, [*notes, *self._fusions(found), why]
 
     def _fusions(self, found: Mapping[str, Array]) -> list[str]:
         fused = [f"{part[0].name}..{part[-1].name}" for part in self.parts(found) if len(part) > 1]
