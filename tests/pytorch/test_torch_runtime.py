@@ -22,6 +22,7 @@ from anydml.onnx.compare_torch import torch_on
 from networks import ResNet18
 
 stub()
+pytest.importorskip("onnx2pytorch", reason="it needs Python 3.11")
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 SIZE = 32
 
