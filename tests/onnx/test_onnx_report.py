@@ -89,6 +89,60 @@ def test_the_figures_are_those_of_the_definition() -> None:
     assert f"More than 1 % of the elements saturate in relu ({100 * last.high:.2g} %)" in said
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_gemm_addition_and_multiplication_of_onnxruntime_are_layers(turned: bool) -> None:
+    """y = (x W + c + b) * f, where QGemm adds c in units of both scales, QLinearAdd b and QLinearMul f."""
+    make = helper.make_node
+    random = np.random.default_rng(12)
+    c = random.standard_normal(6).astype(np.float32)
+    b, f = (random.standard_normal((64, 6)).astype(np.float32) for _ in "bf")
+    floats = model(
+        [
+            make("Gemm", ["x", "w", "c"], ["h"], "gemm", transB=int(turned)),
+            make("Add", ["h", "b"], ["s"], "sum"),
+            make("Mul", ["s", "f"], ["y"], "factor"),
+        ],
+        {"w": np.ascontiguousarray(W.T) if turned else W, "c": c, "b": b, "f": f},
+    )
+    h = (X.astype(float) @ W + c).astype(np.float32)
+    s = h + b
+    y = s * f
+    steps = {
+        name: np.float32(np.abs(x).max() / 127) for name, x in {"x": X, "w": W, "b": b, "f": f, "h": h, "s": s, "y": y}.items()
+    }
+    whole = {name: np.clip(np.rint(x / steps[name]), -127, 127).astype(np.int8) for name, x in {"w": W, "b": b, "f": f}.items()}
+    whole["w"] = np.ascontiguousarray(whole["w"].T) if turned else whole["w"]
+    constants: dict[str, Any] = {f"{name}_scale": step for name, step in steps.items()} | {"zero": np.int8(0)}
+    constants |= {f"{name}_q": q for name, q in whole.items()}
+    constants["c_q"] = np.rint(c / (steps["x"] * steps["w"])).astype(np.int32)
+
+    def of(name: str) -> list[str]:
+        return [f"{name}_q", f"{name}_scale", "zero"]
+
+    microsoft: dict[str, Any] = {"domain": "com.microsoft"}
+    nodes = [
+        make("QuantizeLinear", ["x", "x_scale", "zero"], ["x_q"]),
+        make("QGemm", [*of("x"), *of("w"), "c_q", "h_scale", "zero"], ["h_q"], transB=int(turned), **microsoft),
+        make("QLinearAdd", [*of("h"), *of("b"), "s_scale", "zero"], ["s_q"], **microsoft),
+        make("QLinearMul", [*of("s"), *of("f"), "y_scale", "zero"], ["y_q"], **microsoft),
+        make("DequantizeLinear", ["y_q", "y_scale", "zero"], ["y"]),
+    ]
+    integers = model(nodes, constants)
+    integers.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    found = report(integers, floats, {"x": X})
+    layers = {layer.name: layer for layer in found.layers}
+    assert list(layers) == ["x", "gemm", "sum", "factor"]
+    assert [layer.tensor for layer in found.layers] == ["x_q", "h_q", "s_q", "y_q"]
+    for name, exact in (("gemm", h), ("sum", s), ("factor", y)):
+        step = steps["hsy"[("gemm", "sum", "factor").index(name)]]
+        assert layers[name].own == pytest.approx(ratio(exact, np.clip(np.rint(exact / step), -128, 127) * step), abs=1e-2)
+    stored = whole["w"].T if turned else whole["w"]
+    assert layers["gemm"].weights == pytest.approx(ratio(W, stored * steps["w"]), abs=1e-3)
+    assert layers["gemm"].by_channel is not None
+    made = load(integers).run({"x": X})["y"]
+    assert found.outputs == pytest.approx(ratio(y, made), abs=1e-3)
+
+
 def test_what_is_no_quantised_model_of_the_float_model_is_refused() -> None:
     with pytest.raises(dml.BindingError, match="no quantised tensor of the model has the values of a tensor"):
         report(FLOAT, FLOAT, {"x": X})

@@ -272,3 +272,12 @@ def test_a_runtime_that_fails_is_said(tmp_path: Path) -> None:
     with pytest.raises(RuntimeFailed, match="onnxruntime has no provider Abacus here; it has "):
         run(*options, "--provider", "Abacus")
     assert "--provider is for --against" in run("compare", "m.onnx", "--actual", "a", "--random", "1", "--provider", "CPU")[2]
+
+
+def test_zeros_of_the_other_sign_are_told_as_such() -> None:
+    off = Deviation(128, 30, 0.0, " ULP", 0.0, (1,), "0.0", "-0.0")
+    assert str(off) == "30 of 128, only the sign of 0"
+    row = NodeComparison(("relu",), ("Relu",), (), (), off, None, "rounding")
+    assert str(row) == (
+        "relu (Relu): 30 of 128 differ in only the sign of 0, at [1] -0.0, not 0.0; rounding explains all of them"
+    )

@@ -316,7 +316,8 @@ def _installed(against: str | None, model: str) -> None:
         kind = "TensorFlow Lite" if against.startswith("litert") else "ONNX"
         raise click.UsageError(f"{against} runs models of {kind}, and {printable(model)} is none")
     if missing := [name.replace("_", "-") for name in PACKAGES[against] if find_spec(name) is None]:
-        raise click.UsageError(f"{listed(missing, 'and')} is not installed here: pip install {' '.join(missing)}.")
+        are = "is" if len(missing) == 1 else "are"
+        raise click.UsageError(f"{listed(missing, 'and')} {are} not installed here: pip install {' '.join(missing)}.")
 
 
 def _condition(fail_on: str | None) -> Callable[[Any, list[str]], int]:

@@ -176,8 +176,8 @@ def tanh_by_exp(e: Expr) -> Expr | None:
 def erf_by_exp(e: Expr) -> Expr | None:
     """erf(x) as 1 - p(t) exp(-x^2) with t = 1 / (1 + 0.3275911 |x|), between -1 and 1 (Abramowitz and Stegun, 7.1.26).
 
-    The polynomial is off by 1.5e-7, which is 2.5 * 2^-24, and product and difference are rounded relative to 1. Twice that is
-    allowed, 8 * 2^-24. It counts in GELU for x below -2, where 1 + erf is small, and for tiny x.
+    The polynomial errs by up to 1.5e-7, which is 2.5 * 2^-24, and product and difference are rounded relative to 1. Twice that
+    is allowed, 8 * 2^-24. It counts in GELU for x below -2, where 1 + erf is small, and for tiny x.
     """
     return clamp(make("widened", (e, lift(1)), 8, NUMBER), -1, 1) if e.op == "erf" else None
 

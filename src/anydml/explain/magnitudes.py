@@ -99,16 +99,19 @@ def batch_normalised(
             if begin == end:
                 continue
             part = slice(first, first + step)
-            given = [x[part].reshape(-1, 1) if plain else np.broadcast_to(x[part], (len(x[part]), *sizes[-2:])).reshape(-1, row)
-                     for x in lead]  # fmt: skip
-            near = _normalised_rows(rows[part].astype(np.float64), values[part], *given, unit)
+            given = [
+                x[part].reshape(-1, 1) if plain else np.broadcast_to(x[part], (len(x[part]), *sizes[-2:])).reshape(-1, row)
+                for x in lead
+            ]
+            near = _normalised_rows(rows[part].astype(np.float64), values[part], given, unit)
             here = at[begin:end] - first * row
             masks[:, begin:end] = near[:, here]
     return masks[0], masks[1]
 
 
-def _normalised_rows(x: Array, actual: Array, factor: Array, mean: Array, bias: Array, unit: float) -> Array:
-    """Both masks of some rows of elements, each row merged into one dimension."""
+def _normalised_rows(x: Array, actual: Array, parameters: list[Array], unit: float) -> Array:
+    """Both masks of some rows of elements, each row merged into one dimension. parameters: factors, means and biases."""
+    factor, mean, bias = parameters
     products = np.abs(x)
     products += np.abs(mean)
     products *= np.abs(factor)

@@ -65,11 +65,11 @@ def left(body: Expr, unit: float, expected: NDArray[Any], actual: NDArray[Any]) 
         if whole:
             parts.append(np.flatnonzero(differs(x, y)) + begin)
             continue
-        close = nearness(x, y)
-        if close is None:
-            close = within(body, unit, x, y)
-        if not close.all():
-            far = np.flatnonzero(~close)
+        within_share = nearness(x, y)
+        if within_share is None:
+            within_share = within(body, unit, x, y)
+        if not within_share.all():
+            far = np.flatnonzero(~within_share)
             parts.append(far[differs(x[far], y[far])] + begin)
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 

@@ -175,12 +175,12 @@ class _Found:
     def _gemm(self, node: NodeProto, x: _Encoded, w: _Encoded, y: _Encoded, zero_points: list[str]) -> NodeProto | None:
         """A Gemm of a plain A as a convolution at one place, whose bias is added to the accumulators."""
         given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        turned = bool(given.get("transB", 0))
-        if given.get("transA", 0) or given.get("alpha", 1.0) != 1 or not (self._whole(w) or w.axis == (0 if turned else 1)):
+        by_rows = bool(given.get("transB", 0))
+        if given.get("transA", 0) or given.get("alpha", 1.0) != 1 or not (self._whole(w) or w.axis == (0 if by_rows else 1)):
             return None
         a, b = self.values[x.tensor], self.values[w.tensor]
         names = [f"{e.tensor} as {what}" for e, what in ((x, "an image"), (w, "filters"))]
-        filters = np.ascontiguousarray(b if turned else b.T)[..., None, None]
+        filters = np.ascontiguousarray(b if by_rows else b.T)[..., None, None]
         self.values[names[0]] = a[..., None, None]
         self.made[names[1]] = filters
         reads = [names[0], x.scale, zero_points[0], names[1], w.scale, zero_points[1], y.scale, zero_points[2]]

@@ -39,7 +39,12 @@ class Deviation:
     def __str__(self) -> str:
         if not self.differing:
             return "equal"
-        return f"{self.differing} of {self.total}, up to {self.size}"
+        return f"{self.differing} of {self.total}, {self.extent}"
+
+    @property
+    def extent(self) -> str:
+        """The largest difference as part of a sentence."""
+        return f"up to {self.size}" if self.largest else "only the sign of 0"
 
     @property
     def size(self) -> str:
@@ -118,8 +123,8 @@ class NodeComparison:
         at = f"at {list(self.own.at)} {self.own.actual}, not {self.own.expected}"
         cause = f". {self.cause}" if self.cause else ""
         return (
-            f"{title}: {self.own.differing} of {self.own.total} differ{'s' if self.own.differing == 1 else ''} by up to "
-            f"{self.own.size}, {at}; {said}{cause}"
+            f"{title}: {self.own.differing} of {self.own.total} differ{'s' if self.own.differing == 1 else ''} "
+            f"{'by ' if self.own.largest else 'in '}{self.own.extent}, {at}; {said}{cause}"
         )
 
 

@@ -33,7 +33,9 @@ from anydml.onnx.errors import ModelError
 from anydml.onnx.model import Model, load
 from anydml.onnx.values import Array, by_name
 from anydml.progress import report, showing
+from anydml.rule_messages import listed
 
+NAMED = 3  # fusions that a note names
 ACCURACY_LEVELS = {  # of MatMulNBits -> the deviations that it allows
     2: ("float16_inputs", "float16_arithmetic"),
     3: ("bfloat16_inputs", "bfloat16_arithmetic"),
@@ -202,12 +204,18 @@ class _Whole(Whole):
         hidden = [name for name in others if name not in found]
         late = "" if not left else f", as far as {seconds:g} seconds could tell"
         change = "1 tensor changes" if len(hidden) == 1 else f"{len(hidden)} tensors change"
-        asked = "it is" if len(hidden) == 1 else "they are"
-        return found, [*notes, *self._fusions(found), f"{change} the model's outputs when {asked} asked for{late}"]
+        asked, around = ("it is", "it") if len(hidden) == 1 else ("they are", "each of them")
+        why = f"{change} the model's outputs when {asked} asked for{late}; the nodes around {around} are judged as one"
+        return found, [*notes, *self._fusions(found), why]
 
     def _fusions(self, found: Mapping[str, Array]) -> list[str]:
-        fused = [part for part in self.parts(found) if len(part) > 1]
-        return [f"The other runtime's fusion of {part[0].name}..{part[-1].name} gives other numbers" for part in fused]
+        fused = [f"{part[0].name}..{part[-1].name}" for part in self.parts(found) if len(part) > 1]
+        if not fused:
+            return []
+        if len(fused) == 1:
+            return [f"The other runtime's fusion of {fused[0]} gives other numbers"]
+        named = listed(fused if len(fused) <= NAMED else [*fused[:NAMED], f"{len(fused) - NAMED} more"], "and")
+        return [f"The other runtime's fusions of {named} give other numbers"]
 
     def _ran(self, run: Run, proto: ModelProto, names: Iterable[str]) -> dict[str, Array]:
         made = run(proto, self.inputs)

@@ -83,12 +83,6 @@ def _reduced(node: Node, values: Values) -> Tried:
     yield f"{name}_16_bits", f"{sentence}, of 16 bits", _stored(to, multiplied_in_16_bits(total, m, shift))
     wrapped = multiplied(total, m, shift) + to.quantised.zero_points[0]
     yield "wrapping_output", f"{sentence}, wrapped where it should saturate", wrapped.astype(to.dtype)
-    if node.operator == "SUM":
-        plain = x.astype(np.int64).sum(axis=along, keepdims=bool(node.option("KeepDims", False))) % (1 << 32)
-        centred = plain - count * t.quantised.zero_points[0]
-        scaled = np.rint(centred * (t.quantised.scales[0] / np.float64(to.quantised.scales[0])))
-        whole = np.clip(scaled + to.quantised.zero_points[0], 0, (1 << 31) - 1).astype(np.int64)
-        yield "unsigned_sum", "a sum in unsigned integers, wrapped where it should saturate", whole.astype(to.dtype)
 
 
 def _resized(node: Node, values: Values) -> Tried:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,10 +69,10 @@ def softmax(q: Array, scale: float, beta: float) -> Array:
     shifted = (total << zeros - 1) + (1 << 13) >> 14
     reciprocal = _looked_up(RECIPROCAL, np.clip(shifted - (1 << 15) - (1 << 16), LEAST, MOST))
     right = 31 - zeros
-    return np.minimum(powers * reciprocal + (1 << right - 1) >> right, MOST)
+    return np.asarray(np.minimum(powers * reciprocal + (1 << right - 1) >> right, MOST))
 
 
-def _table(function: Callable[[NDArray[np.float64]], NDArray[np.float64]], low: float, high: float) -> Array:
+def _table(function: Callable[[NDArray[Any]], NDArray[Any]], low: float, high: float) -> Array:
     """A function from `low` to `high` at 513 places, in steps of 2^-15; half of the error between two is moved to the first."""
     step = (high - low) / 512
     at = low + np.arange(512) * step
@@ -79,10 +80,11 @@ def _table(function: Callable[[NDArray[np.float64]], NDArray[np.float64]], low: 
     here, middle, after = (function(x) * unit for x in (at, at + step / 2, at + step))
     straight = _round((after + _round(here)) / 2)
     found = _round(here) - _round((straight - _round(middle)) / 2)
-    return np.clip(np.append(found, _round(function(np.array(high)) * unit)), LEAST, MOST).astype(np.int64)
+    whole = np.append(found, _round(function(np.array(high)) * unit)).astype(np.int64)
+    return np.asarray(np.clip(whole, LEAST, MOST))
 
 
-def _round(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _round(x: NDArray[Any]) -> NDArray[Any]:
     """Half away from zero."""
     return np.asarray(np.copysign(np.floor(np.abs(x) + 0.5), x))
 
