@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .PHONY: demo test test-torch lint bench bench-torch docs functions approximations prove soak mutants trust
-.PHONY: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions soak-dask
+.PHONY: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-types soak-instructions soak-dask
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -22,7 +22,7 @@ lint: .venv/test
 	$(BIN)/lint-imports
 
 # what `make test` samples, at length; each part by itself ends with its counts
-soak: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions soak-dask
+soak: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-types soak-instructions soak-dask
 
 SOAK = -m pytest --numprocesses auto --dist loadgroup --quiet
 
@@ -69,6 +69,11 @@ soak-models: .venv/test
 # what every operator is tested for, on every instruction set
 soak-operators: .venv/test
 	ANYDML_SOAK=6 $(BIN)/python $(SOAK) tests/operators/test_operators.py tests/cases/test_hard_inputs.py tests/schema/test_rules.py tests/kernels/copy/test_copies.py tests/kernels/irregular/test_irregular.py tests/kernels/scan/test_scans.py tests/kernels/order/test_order.py tests/kernels/order/test_reversed_lines.py tests/kernels/copy/test_dilated_copies.py tests/devices/test_floating_point_state.py tests/devices/test_fork_safety.py
+
+# BFLOAT16 and 8-bit floats beside the oracle, every operator 60 times (10^5 outputs in most families); FLOAT16 and BFLOAT16 of all arguments on all instruction sets
+soak-types: .venv/test
+	ANYDML_SOAK=60 $(BIN)/python $(SOAK) tests/operators/test_bfloat16.py
+	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/operators/test_eight_bit_floats.py tests/kernels/elementwise/test_narrow_maps.py
 
 # the instructions of every kernel for every instruction set and system, and kernels for Arm by emulation
 soak-instructions: .venv/test
