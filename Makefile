@@ -70,7 +70,7 @@ soak-models: .venv/test
 soak-operators: .venv/test
 	ANYDML_SOAK=6 $(BIN)/python $(SOAK) tests/operators/test_operators.py tests/cases/test_hard_inputs.py tests/schema/test_rules.py tests/kernels/copy/test_copies.py tests/kernels/irregular/test_irregular.py tests/kernels/scan/test_scans.py tests/kernels/order/test_order.py tests/kernels/order/test_reversed_lines.py tests/kernels/copy/test_dilated_copies.py tests/devices/test_floating_point_state.py tests/devices/test_fork_safety.py
 
-# BFLOAT16 and 8-bit floats beside the oracle, every operator 60 times (10^5 outputs in most families); FLOAT16 and BFLOAT16 of all arguments on all instruction sets
+# BFLOAT16 and 8-bit floats beside the oracle, 1.3 million outputs of operators; FLOAT16 and BFLOAT16 of all arguments on all instruction sets
 soak-types: .venv/test
 	ANYDML_SOAK=60 $(BIN)/python $(SOAK) tests/operators/test_bfloat16.py
 	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/operators/test_eight_bit_floats.py tests/kernels/elementwise/test_narrow_maps.py
