@@ -130,6 +130,13 @@ PARTS: dict[str, tuple[str, tuple[Run, ...]]] = {
             ),
         ),
     ),
+    "types": (
+        "BFLOAT16 and 8-bit floats beside the oracle, 1.3 million outputs; FLOAT16 and BFLOAT16 of all arguments",
+        (
+            Run("ANYDML_SOAK=60", "tests/operators/test_bfloat16.py"),
+            Run("ANYDML_SOAK=4", "tests/operators/test_eight_bit_floats.py tests/kernels/elementwise/test_narrow_maps.py"),
+        ),
+    ),
     "weights": (
         "products of dequantised weights: 10^7 outputs, fused and unfused; 64 tokens of a decoder of 12 layers",
         (Run("ANYDML_SOAK=2", "tests/kernels/contract/weights/test_*.py tests/onnx/test_decoders.py"),),

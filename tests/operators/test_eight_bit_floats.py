@@ -42,9 +42,9 @@ def values(desc: Desc, t: TensorDesc, wire: str, rng: np.random.Generator) -> ND
         return rng.integers(0, 256, t.sizes, np.uint8)
     with np.errstate(all="ignore"):
         made = hostile_data.values(t.data_type.name, t.sizes, rng, hostile_data.KINDS[rng.integers(len(hostile_data.KINDS))])
-    for rule in desc.spec.data_rules:
-        for fit in (1, 0, 2) if wire in rule.tensors else ():
-            made[rule.breaks(desc, made)] = fit
+        for rule in desc.spec.data_rules:
+            for fit in (1, 0, 2) if wire in rule.tensors else ():
+                made[rule.breaks(desc, made)] = fit
     return made.view(bound_as(t))
 
 

@@ -64,10 +64,28 @@ def _of_number(x: Value, data_type: DataType) -> Value:
     return narrowed(x, data_type)
 
 
+def brains_within(x: Value, share: float) -> tuple[Value, Value]:
+    """The bits of BFLOAT16 of numbers within a share, of at most 2^-26, of a float64, and the lanes where these may differ.
+
+    A tie that is so near is the nearest float32: others are more than 2^-24 of x from it.
+    """
+    single, back = _there_and_back(x)
+    tie = (single.bits() & 0xFFFF).compared("eq", 0x8000)
+    return _brain(_odd(x, single, back)), tie & (x - back).magnitude().compared("ole", x.magnitude() * share)
+
+
+def _there_and_back(x: Value) -> tuple[Value, Value]:
+    """A float64 rounded to float32, and this as float64."""
+    single = x.converted("fptrunc", x.kind.of("float"))
+    return single, single.converted("fpext", x.kind)
+
+
 def _odd_single(x: Value) -> Value:
     """Float64 as float32, rounded to odd also among float32's subnormal numbers, which BFLOAT16's are, too."""
-    single = x.converted("fptrunc", x.kind.of("float"))
-    back = single.converted("fpext", x.kind)
+    return _odd(x, *_there_and_back(x))
+
+
+def _odd(x: Value, single: Value, back: Value) -> Value:
     body, raw = x.body, single.bits()
     cut = body.chosen(back.magnitude().compared("ogt", x.magnitude()), raw - 1, raw)
     return body.chosen(back.compared("one", x), cut | 1, cut).cast(single.kind)
@@ -119,4 +137,4 @@ def _normal_exponent(form: Format) -> int:
     return form.lowest + form.precision - 1
 
 
-__all__ = ["NARROW", "SINGLES", "between", "narrowed", "near", "widened"]
+__all__ = ["NARROW", "SINGLES", "between", "brains_within", "narrowed", "near", "widened"]

@@ -58,6 +58,9 @@ def nearest_half(x: Number, data_type: DataType) -> tuple[Value, Value | None]:
         return bits, differ
     if (odd := x.wide if x.exact else x.odd) is not None:
         return singles.narrowed(odd(), data_type), None
+    share = x.rel * SLACK + 2 * U
+    if data_type == DataType.BFLOAT16 and x.err is None and x.ends is None and share <= 2.0**-26:
+        return singles.brains_within(x.wide(), share)
     low, high = (singles.narrowed(end, data_type) for end in _ends(x))
     undecided = low.compared("ne", high)
     if x.err is None:
