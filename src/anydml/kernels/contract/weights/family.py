@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At, Rounds
 from anydml.kernels.code import engine
+from anydml.kernels.code.targets import wanted
 from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import FloatLayout, layout
@@ -25,7 +26,6 @@ from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.kernel import Arrays, Decide, Lowered, Machine, Refused
 from anydml.kernels.match.contraction import SUM, contractions
 from anydml.kernels.match.unmatched import Unmatched
-from anydml.kernels.matched import matched
 from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
@@ -44,10 +44,11 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         return Refused(str(error))
     weights_desc = TensorDesc(weighed.data_type, weighed.sizes).spelled_out()
     floats = Problem(statement, {**problem.tensors, WEIGHTS: weights_desc})
-    ready = matched(contractions, floats, machine)
-    if isinstance(ready, Refused):
-        return ready
-    found, target = ready
+    found, target = contractions(statement), wanted(machine.isa, machine.stage)
+    if isinstance(found, str):
+        return Refused(found)
+    if isinstance(target, str):
+        return Refused(target)
     ((name, nest),) = statement.items()
     output = problem.tensors[name].data_type
     if len(found) != 1 or any(f.data_type not in SINGLES for f in found[0].factors) or output not in SINGLES:
