@@ -20,7 +20,8 @@ from anydml.cli import compare_models, kit, pictures, report
 from anydml.cli.models import check_model, describe_model, is_model, run_model
 from anydml.cli.output import Prints, as_json, flushed, note, open_streams, result
 from anydml.cli.programs import compared, loaded, members, npy
-from anydml.devices.device import NAMES, Device
+from anydml.devices.device import NAMES, OPENCL, Device
+from anydml.devices.families import kind_of
 from anydml.errors import DescError, Error, Fault, ProgramError
 from anydml.explain import describe as pages
 from anydml.explain.comparison import NEAR
@@ -72,6 +73,13 @@ _sizes = click.option(
 )
 
 
+def _device_name(name: str) -> str:
+    """A device's name. BadParameter if there is no such kind of device."""
+    if name not in NAMES and kind_of(name) != OPENCL:
+        raise click.BadParameter(f"{name!r} is not one of {', '.join((*NAMES, OPENCL))}.")
+    return name
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(
     anydml.__version__, prog_name="anydml", message=f"%(prog)s %(version)s, semantics {anydml.SEMANTICS_VERSION}"
@@ -82,7 +90,13 @@ def commands() -> None:
 
 @commands.command
 @_file
-@click.option("--device", type=click.Choice(NAMES), default="cpu", help="Where to run.")
+@click.option(
+    "--device",
+    callback=lambda _, __, name: _device_name(name),
+    default="cpu",
+    metavar="|".join((*NAMES, OPENCL, f"{OPENCL}:NAME")),
+    help="Where to run.",
+)
 @_level
 @_input_path
 @_output_path
