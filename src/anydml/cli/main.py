@@ -364,8 +364,8 @@ def compare(
     model differs by more.
     """
     if kit.is_kit(program):
-        others = (random is not None, sizes, html, explorer, provider, precision, fail_on)
-        if any((resource, actuals, against, given, inputs, *others)):
+        rest = (random is not None, sizes, html, explorer, provider, precision, fail_on)
+        if any((resource, actuals, against, given, inputs, *rest)):
             raise click.UsageError("All results of a kit are compared; --json is the only option for it.")
         return kit.judged(program, json_wanted)
     if is_model(program):
