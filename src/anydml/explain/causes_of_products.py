@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from anydml.explain import deviations, patches, weights
-from anydml.explain.changes import PRODUCT_INPUTS, Deviation, Inputs
+from anydml.explain.changes import NO_BIAS, PRODUCT_INPUTS, Deviation, Inputs
 from anydml.explain.comparison import Cause
 from anydml.explain.known import ACCUMULATORS, EXACT, IN_INTEGERS, PRODUCT_ACCUMULATORS, REQUANTISATIONS
 from anydml.explain.search import PATCHES, Array, Arrays, Search, three
@@ -24,7 +24,7 @@ OUTPUTS = 2**18  # of a large product that are examined
 ELEMENTS = 2**25  # of B, in the batches that are examined
 
 OF_CONVOLUTIONS = {  # the changed inputs of a product that apply to a convolution, too
-    "no_bias", "no_a_zero_point", "no_b_zero_point", "no_input_zero_points", "no_output_zero_point", "no_zero_points",
+    "no_a_zero_point", "no_b_zero_point", "no_input_zero_points", "no_output_zero_point", "no_zero_points",
     "a_and_output_zero_points_swapped", "a_signedness", "b_signedness", "a_and_zero_point_signedness",
     "b_and_zero_point_signedness", "output_signedness",
 }  # fmt: skip
@@ -51,7 +51,7 @@ def of_convolution(d: Any, arrays: Arrays, expected: Array, actual: Array) -> tu
         return deviations.pair_saturation(a, b, p["a_zero_point"], p["b_zero_point"])
 
     other_order = Deviation("pair_saturation", "16-bit pair saturation of neighbouring channels", channels_last)
-    changes = tuple(change for change in PRODUCT_INPUTS if change.name in OF_CONVOLUTIONS)
+    changes = (NO_BIAS, *(change for change in PRODUCT_INPUTS if change.name in OF_CONVOLUTIONS))
 
     def at(batch: int, k: int, column: int) -> tuple[int, ...]:
         return patches.place(d, batch, k, column)

@@ -96,11 +96,12 @@ def _along_the_other_axis(name: str) -> Callable[[Inputs], Inputs | None]:
     return change
 
 
+NO_BIAS = Deviation("no_bias", "the product without the bias", _without_bias)  # of convolutions
+
 PRODUCT_INPUTS = (
     Deviation("b_transposed", "the product with B transposed", _transposed("b")),
     Deviation("a_transposed", "the product with A transposed", _transposed("a")),
     Deviation("both_transposed", "the product with A and B transposed", _transposed("a", "b")),
-    Deviation("no_bias", "the product without the bias", _without_bias),
     Deviation("no_a_zero_point", "the product without A's zero point", _without("a_zero_point")),
     Deviation("no_b_zero_point", "the product without B's zero point", _without("b_zero_point")),
     Deviation(
