@@ -56,8 +56,13 @@ def cl() -> Any:
 
 
 def found() -> list[Found]:
-    """All devices, in the order of their numbers. UnsupportedError if there is no pyopencl, or no platform."""
+    """All devices, in the order of their numbers.
+
+    UnsupportedError if there is no pyopencl or no platform, or if a parent process has listed them, too.
+    """
     use = cl()
+    _refuse_in_child()
+    _used_in.add(fork_safety.generation())
     try:
         platforms = use.get_platforms()
     except use.Error as error:  # the loader found no driver
@@ -274,6 +279,19 @@ class DeviceLost(UnsupportedError):
 
 
 _inherited: WeakSet[Opened] = WeakSet()
+_used_in: set[int] = set()  # the generations of processes that listed devices: this one and those that it was forked from
+
+
+def _refuse_in_child() -> None:
+    """UnsupportedError if a process that this one was forked from has loaded drivers, were it only to list their devices.
+
+    Drivers have threads and locks, which a fork does not copy: a child that goes on with them may wait for ever.
+    """
+    if _used_in - {fork_safety.generation()}:
+        raise UnsupportedError(
+            "the process that was forked had used OpenCL, and its drivers do not work in a child: start processes with "
+            "multiprocessing's method spawn or forkserver, or fork before OpenCL devices are listed or opened"
+        )
 
 
 def _in_child() -> None:
@@ -288,16 +306,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def opened(name: str) -> Opened:
-    """The device of a name, opened and tested once. UnsupportedError if it is refused, or if a parent process opened one.
-
-    Drivers have threads and locks, which a fork does not copy: a child that goes on with them may wait for ever.
-    """
+    """The device of a name, opened and tested once. UnsupportedError if it is refused, or if a parent process used OpenCL."""
     with guard:
-        if any(one.generation != fork_safety.generation() for one in _inherited):
-            raise UnsupportedError(
-                "the process that was forked had opened an OpenCL device, and its drivers do not work in a child: start "
-                "processes with multiprocessing's method spawn or forkserver, or fork before a device is opened"
-            )
+        _refuse_in_child()
         return _opened(name)
 
 
