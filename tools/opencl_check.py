@@ -1,8 +1,8 @@
 """Everything that an OpenCL device computes beside the CPU device, bit by bit: `python -m tools.opencl_check opencl`.
 
 Lists the devices, runs the self-test, then every operator's examples and generated cases, large maps with hostile data,
-graphs, fused and not, and the demo models; at the end, the counts, and what differed. It needs NumPy, llvmlite, pyopencl,
-python-flint and onnx.
+rows, nests and products, graphs, fused and not, and the demo models; at the end, the counts, and what differed. It needs
+NumPy, llvmlite, pyopencl, python-flint and onnx.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -338,6 +339,33 @@ def _normalised(x: Any) -> Any:
     return dml.mean_variance_normalization1(x, None, None, axes=(3,), normalize_variance=True, epsilon=1e-5)
 
 
+def check_large(devices: Devices, tally: Tally) -> None:
+    """What is timed, and sums of products, on a part each of normal and of hostile elements."""
+    matrices, images = (1, 1, 700, 500), (2, 24, 40, 40)
+    more = [
+        ("product", _product, matrices, 1, "float32"),
+        ("product, float16", _product, matrices, 1, "float16"),
+        ("convolution", _convolved, images, 1, "float32"),
+    ]
+    for title, function, sizes, inputs, dtype in [*timed(), *more]:
+        for kind in ("normal", "hostile"):
+            if tally.late:
+                return
+            given = {
+                name: hostile(k, prod(sizes), np.dtype(dtype), kind).reshape(sizes) for k, name in enumerate("xy"[:inputs])
+            }
+            work = partial(_of_graph, devices, _called(function, inputs), given, True)
+            tally.compare("rows, nests, products", f"{title}, {kind}", work)
+
+
+def _product(x: Any) -> Any:
+    return dml.gemm(x, x, trans_b="TRANSPOSE")
+
+
+def _convolved(x: Any) -> Any:
+    return dml.convolution(x, dml.slice1(x, (0, 0, 0, 0), (2, 24, 3, 3)), start_padding=(1, 1), end_padding=(1, 1))
+
+
 def launching(device: dml.Device) -> str:
     """The time of a graph of 20 small nodes on buffers, and of the bare launches of its kernels."""
     t = dml.TensorDesc("FLOAT32", (1, 1, 8, 8))
@@ -433,7 +461,7 @@ def main() -> None:
     asked.add_argument("--seconds", type=float, default=300.0, help="after which no more cases are begun")
     asked.add_argument("--cases", type=int, default=12, help="generated cases of each operator")
     asked.add_argument("--elements", type=int, default=1_000_000, help="of a large map")
-    asked.add_argument("--only", default="graphs,times,models,examples,maps,cases", help="sections")
+    asked.add_argument("--only", default="graphs,times,models,large,examples,maps,cases", help="sections")
     asked.add_argument("--parts", type=int, default=64, help="of 2^20 elements each, in what is timed")
     arguments = asked.parse_args()
     for found in platform.found():
@@ -458,6 +486,7 @@ def checked(name: str, arguments: argparse.Namespace) -> None:
         "graphs": (0.1, lambda: check_graphs(devices, tally)),
         "times": (0.3, lambda: times.extend(check_times(devices, tally, arguments.parts))),
         "models": (0.1, lambda: check_models(devices, tally)),
+        "large": (0.4, lambda: check_large(devices, tally)),
         "examples": (0.4, lambda: check_examples(devices, tally)),
         "maps": (0.6, lambda: check_maps(devices, tally, arguments.elements)),
         "cases": (1.0, lambda: check_cases(devices, tally, arguments.cases)),

@@ -161,7 +161,10 @@ PARTS: dict[str, tuple[str, tuple[Run, ...]]] = {
     ),
     "opencl": (
         "every operator and the demo models on each OpenCL device, beside the CPU device: 10^7 outputs; and the stored digests",
-        (Run("ANYDML_SOAK=2", "tests/devices/test_opencl*.py"),),
+        (
+            Run("ANYDML_SOAK=2", "tests/devices/test_opencl*.py"),
+            Run("ANYDML_SOAK=2", "tests/operators/test_operators.py", "on_opencl"),
+        ),
     ),
 }
 

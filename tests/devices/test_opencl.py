@@ -9,6 +9,8 @@ import doctest
 import gc
 import os
 import pickle
+import re
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -284,18 +286,52 @@ def test_a_child_of_a_fork_is_told_that_drivers_do_not_work_there(there: dml.Dev
     child = os.fork()
     if not child:
         try:
-            refused = [_refused(call) for call in (buffer.numpy, bound.execute, partial(there.buffer, x))]
+            refused = [_refused(call) for call in (buffer.numpy, bound.execute, platform.found)]
         finally:
             os._exit(0 if all(refused) and (y == np.maximum(x, 0)).all() else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     np.testing.assert_array_equal(buffer.numpy(), x)
 
 
+FORKS = """
+import os
+import numpy as np
+import anydml as dml
+from anydml.kernels.opencl import platform
+
+def in_child(call):
+    child = os.fork()
+    if not child:
+        try:
+            call()
+        except dml.UnsupportedError as error:
+            print("refused" if "spawn or forkserver" in str(error) else error, flush=True)
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+def relu():
+    print(dml.activation_relu(np.ones((1, 1, 2, 2), np.float32), device="opencl").sum(), flush=True)
+
+in_child(relu)
+platform.found()
+in_child(relu)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.usefixtures("there")
+def test_a_child_opens_a_device_of_its_own_unless_the_parent_has_listed_them() -> None:
+    """Drivers that have listed devices have threads."""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, timeout=300)
+    assert (done.stdout.split(), done.stderr) == (["4.0", "refused"], "")
+
+
 def _refused(call: Callable[[], object]) -> bool:
     try:
         call()
     except UnsupportedError as error:
-        return "had opened an OpenCL device" in str(error)
+        return re.search("had (used|opened an) OpenCL", str(error)) is not None
     return False
 
 

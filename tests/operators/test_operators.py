@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import anydml as dml
 import tables
 from agreement import bits_of, expected
-from anydml import Checked, DescError, Device, FeatureLevel, TensorDesc, Violation, check, operators, program
+from anydml import Checked, DescError, Device, FeatureLevel, TensorDesc, UnsupportedError, Violation, check, operators, program
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import DEVICES
 from anydml.kernels.code.llvm import unavailable
@@ -149,6 +149,44 @@ def test_examples_hold(operator: Operator, device: str, ran: Ran) -> None:
             assert_bits(wanted.get(name, output), output, f"{example.title}: {name}")
         check(desc, strict=True)
     ran(len(operator.spec.examples), 1)
+
+
+# one operator for each family on OpenCL devices and each kind of text, since a driver takes up to 0.6 s for a kernel
+ON_OPENCL = [
+    "ACTIVATION_SIGMOID",
+    "CAST",
+    "ELEMENT_WISE_QUANTIZE_LINEAR",
+    "GATHER",
+    "MEAN_VARIANCE_NORMALIZATION1",
+    "RESAMPLE2",
+    "GEMM",
+    "MATRIX_MULTIPLY_INTEGER",
+    "TOP_K1",
+]
+
+
+@pytest.fixture(scope="module")
+def opencl() -> Device:
+    try:
+        return Device("opencl")
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize(
+    "operator", [o for o in OPERATORS if SOAK > 1 or o.spec.name in ON_OPENCL], ids=lambda operator: operator.spec.name
+)
+@pytest.mark.skipif(unavailable() is not None, reason="there is no LLVM here")
+def test_examples_hold_on_opencl(operator: Operator, opencl: Device, ran: Ran) -> None:
+    cases = 0
+    for example in operator.spec.examples[: None if SOAK > 1 else 1]:
+        desc = operator(**example.fields)
+        inputs, outputs = flat(desc, example.inputs), fresh(desc)
+        run(opencl.compile(desc), inputs, outputs)
+        for name, output in expected(desc, inputs).items():
+            assert_bits(outputs[name], output, f"{example.title}: {name}")
+        cases += 1
+    ran(cases, 1)
 
 
 INFERRING = {name: row for name, row in tables.OPERATORS.items() if row[0].outputs is not Desc.outputs}

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.devices import verbose
 from anydml.devices.buffers import Buffer, holding
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.graph_call import BoundPart, GraphCall, bytes_of, laid_over
@@ -75,6 +76,7 @@ class Call:
         self.regions: list[Region] = []
         self._actions: list[Action] | None = None
         self._carefully: set[int] = set()  # the numbers of calls that had open elements before
+        self._reports = verbose.level() > 1
 
     # --- regions ---
 
@@ -160,7 +162,9 @@ class Call:
                 every = frozenset(call.number for step in self.steps for call in step.calls)
                 self._attempt(every)
         except use.Error as error:
-            raise self.opened.failed(error) from None
+            raise self.opened.failed(error, sum(r.nbytes for r in self.regions if r.memory is not None)) from None
+        if self._reports:
+            verbose.write("steps", device=self.opened.found.title, steps=[_said(a) for a in self.actions if _shown(a)])
 
     def _attempt(self, checked: frozenset[int]) -> bool:
         """Run all steps. checked: the calls after which undecided elements are decided before the next call.
@@ -207,7 +211,7 @@ class Call:
         if not self._closed(waiting, last):
             return False
         if last is not None and not workspace.calls:
-            self.opened.queue.finish()
+            self.opened.wait()
         for region, spare in downloads:  # all copies have succeeded: no output is written by half
             region.host[...] = spare
         return True
@@ -237,7 +241,7 @@ class Call:
                 self.opened.write(data, action.region.host, offset)
             else:
                 self.opened.read(data, np.empty(action.region.nbytes, np.uint8), offset)
-        self.opened.queue.finish()
+        self.opened.wait()
 
     def _spent(self, action: Action, spent: float) -> Spent:
         if action.step is not None:
@@ -304,6 +308,14 @@ def _planned(steps: Sequence[Step], regions: Sequence[Region]) -> list[Action]:
 
 def _shown(action: Action) -> bool:
     return action.step is None or bool(action.step.title)
+
+
+def _said(action: Action) -> dict[str, Any]:
+    """A step or a copy, as a line of ANYDML_VERBOSE=dispatch has it."""
+    if action.step is not None:
+        return {"nodes": action.step.title, "kernel": action.step.kernel}
+    assert action.region is not None
+    return {"copy_to": action.to, "bytes": action.region.nbytes}
 
 
 def covers(part: Part) -> bool:

@@ -10,7 +10,7 @@ from anydml.fork_safety import guard
 
 
 def level() -> int:
-    """0: silent. 1: compile and execute. 2 (`dispatch`): also the kernels that refused, and why."""
+    """0: silent. 1: compile and execute. 2 (`dispatch`): also the kernels that refused, and why, and steps on OpenCL."""
     value = os.environ.get("ANYDML_VERBOSE", "")
     return 0 if value in ("", "0") else 2 if value == "dispatch" else 1
 

@@ -14,14 +14,12 @@ from anydml.kernels.code import opencl
 from anydml.kernels.code.opencl import Argument
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.kernel import DeviceMemory
-from anydml.kernels.opencl.platform import GROUP, Opened
+from anydml.kernels.opencl.platform import GROUP, LONG, UNITS, Opened
 
 WORD, INT = Kind("i64"), Kind("i32")
 ROOM = 1 << 17  # most elements on a list
 BEFOREHAND = 1 << 12  # elements from which on the second stage is enqueued before it is known whether it has work
 STEPS = 8  # entries of a full list that a work item of the second stage decides
-LONG = 0.25  # seconds that a launch may take: a display's watchdog ends one after 2 s, and signals wait for it
-UNITS = 1 << 30  # units of work that any device does in less time
 RANGE = [Argument("i64", "first"), Argument("i64", "past")]
 LISTED = [Argument("ptr", "list"), Argument("ptr", "counts"), Argument("i64", "slot"), Argument("i32", "room")]
 KEPT = [Argument("ptr", "kept")]
@@ -56,10 +54,10 @@ class Workspace:
         return self._made
 
     def clear(self) -> None:
-        """Set all counts to 0 before the first call."""
+        """Set all counts to 0 before the first call. They are unknown until they are read: the call may be interrupted."""
         if self._dirty and self.calls:
             self.opened.write(self.memory[0], np.zeros(2 * self.calls, np.int32))
-        self._dirty = False
+        self._dirty = True
 
     def counts(self) -> NDArray[np.int32]:
         """All counts, a row for each call, after all commands so far."""
@@ -133,11 +131,12 @@ class ElementCall:
     ) -> None:
         self.opened, self.workspace, self.size, self.output, self.listing = opened, workspace, size, output, listing
         self._first, self._group = first, group
-        self._chunk = max(GROUP, UNITS // max(1, units))
+        self._units = max(1, units)
+        self._chunk = max(GROUP, UNITS // self._units)
         self._kernel: Any = None
         self._finer: Any = None
         self._beforehand = False  # whether the second stage is enqueued right behind the first
-        self._range = (0, size)
+        self._range: tuple[int, int] | None = (0, size)  # of the kernel's next launch
         self.room = min(size * each, max(ROOM, each))
         self._piece = self.room // each  # numbers whose elements always fit the list
         self.number = -1
@@ -181,38 +180,42 @@ class ElementCall:
 
     def _make(self) -> None:
         opened = self.opened
-        self._kernel = opened.kernel(opened.program(opencl.program([self._first.text])), "kernel_")
+        kernel = opened.kernel(opened.program(opencl.program([self._first.text])), "kernel_")
         arguments = [*self._first.arguments, np.int64(0), np.int64(self.size)]
         if self.listing is not None:
             counts, listed, _ = self.workspace.memory
             arguments += [listed, counts, np.int64(2 * self.number), np.int32(self.room)]
-        self._kernel.set_args(*arguments)
+        kernel.set_args(*arguments)
         if self._beforehand:
             self._make_finer()
             self._beforehand = self._finer is not None
+        self._kernel = kernel
 
     def _make_finer(self) -> None:
         assert self.listing is not None
         if (stage := self.listing.second()) is not None:
             opened = self.opened
             counts, listed, kept = self.workspace.memory
-            self._finer = opened.kernel(opened.program(opencl.program([stage.text])), "kernel_")
-            self._finer.set_args(*stage.arguments, listed, counts, np.int64(2 * self.number), np.int32(self.room), kept)
+            finer = opened.kernel(opened.program(opencl.program([stage.text])), "kernel_")
+            finer.set_args(*stage.arguments, listed, counts, np.int64(2 * self.number), np.int32(self.room), kept)
+            self._finer = finer
 
     def _compute(self, first: int, past: int) -> None:
         opened, group = self.opened, self._group
         while first < past:
             end = min(past, first + self._chunk)
             if (first, end) != self._range:
-                place = len(self._first.arguments)
+                place, self._range = len(self._first.arguments), None  # an interrupt may come between these lines
                 self._kernel.set_arg(place, np.int64(first))
                 self._kernel.set_arg(place + 1, np.int64(end))
                 self._range = first, end
             began = time.perf_counter()
             opened.launch(self._kernel, (end - first) * group, max(group, GROUP))
-            if end < past or first:
-                opened.queue.finish()
-                if end < past and time.perf_counter() - began < LONG / 4:
+            if end == past:
+                opened.paced((end - first) * self._units)
+            else:
+                opened.wait()
+                if time.perf_counter() - began < LONG / 4:
                     self._chunk *= 2
             first = end
         if self._beforehand:

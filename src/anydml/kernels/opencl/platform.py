@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 from functools import lru_cache, partial
 from pathlib import Path
-from threading import RLock
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
@@ -24,6 +24,8 @@ EXTRA = "pip install 'anydml[opencl]'"
 FORMAT = 1  # to be changed if an old file could otherwise be taken for another program
 OPTIONS = "-cl-std=CL1.2"
 GROUP = 64  # work items of a group; all devices that are opened take as many
+UNITS = 1 << 30  # units of work that any device does in less time than LONG
+LONG = 0.25  # seconds of work in the queue: a display's watchdog ends a launch after 2 s, and signals wait for the queue
 RESIDENT = 1 << 20  # bytes from which on memory is made resident when it is allocated
 
 
@@ -54,8 +56,13 @@ def cl() -> Any:
 
 
 def found() -> list[Found]:
-    """All devices, in the order of their numbers. UnsupportedError if there is no pyopencl, or no platform."""
+    """All devices, in the order of their numbers.
+
+    UnsupportedError if there is no pyopencl or no platform, or if a parent process has listed them, too.
+    """
     use = cl()
+    _refuse_in_child()
+    _used_in.add(fork_safety.generation())
     try:
         platforms = use.get_platforms()
     except use.Error as error:  # the loader found no driver
@@ -120,7 +127,7 @@ class Opened:
         self.use = cl()
         self.context = self.use.Context([device.device])
         self.queue = self.use.CommandQueue(self.context)
-        self.lock = RLock()  # held while a call's commands are enqueued
+        self._queued, self._most_queued = 0, UNITS  # units of work enqueued since the queue was last empty, and their limit
         exact = device.device.single_fp_config & self.use.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
         self.options = f"{OPTIONS} -cl-fp32-correctly-rounded-divide-sqrt -DSINGLE_IS_EXACT" if exact else OPTIONS
         self.most_bytes = int(device.device.max_mem_alloc_size)
@@ -208,6 +215,23 @@ class Opened:
             self.queue, kernel, (-(-items // group) * group,), (group,), (offset,) if offset else None
         )
 
+    def paced(self, units: int) -> None:
+        """Note work that was enqueued, and wait for the queue if it has so much that Ctrl-C would wait for long."""
+        self._queued += units
+        if self._queued >= self._most_queued:
+            began = time.perf_counter()
+            self.wait()
+            spent = time.perf_counter() - began
+            if spent < LONG / 4:
+                self._most_queued *= 2
+            elif spent > LONG:
+                self._most_queued = max(UNITS, self._most_queued // 2)
+
+    def wait(self) -> None:
+        """Wait for all commands. An interrupt is raised when they have ended."""
+        self.queue.finish()
+        self._queued = 0
+
     # --- memory ---
 
     def allocate(self, nbytes: int) -> Any:
@@ -220,34 +244,54 @@ class Opened:
                 flags = self.use.mem_migration_flags.CONTENT_UNDEFINED
                 self.use.enqueue_migrate_mem_objects(self.queue, [memory], flags)
         except self.use.Error as error:
-            raise self.failed(error, nbytes) from None
+            raise self.failed(error, nbytes, allocating=True) from None
         return memory
 
     def write(self, memory: Any, array: NDArray[Any], offset: int = 0) -> None:
         """Copy contiguous bytes to the device. Returns when the array may change."""
         if array.nbytes:
-            self.use.enqueue_copy(self.queue, memory, array, dst_offset=offset, is_blocking=True)
+            try:
+                self.use.enqueue_copy(self.queue, memory, array, dst_offset=offset, is_blocking=True)
+            except self.use.Error as error:
+                raise self.failed(error, array.nbytes) from None
 
     def read(self, memory: Any, array: NDArray[Any], offset: int = 0) -> None:
         """Copy contiguous bytes from the device, after all commands so far."""
         if array.nbytes:
-            self.use.enqueue_copy(self.queue, array, memory, src_offset=offset, is_blocking=True)
+            try:
+                self.use.enqueue_copy(self.queue, array, memory, src_offset=offset, is_blocking=True)
+            except self.use.Error as error:
+                raise self.failed(error, array.nbytes) from None
+            self._queued = 0
 
-    def failed(self, error: Exception, nbytes: int = 0) -> Exception:
-        """The exception to raise for one of pyopencl's. nbytes: of the memory that was being allocated, or 0."""
+    def failed(self, error: Exception, nbytes: int, *, allocating: bool = False) -> Exception:
+        """The exception to raise for one of pyopencl's. nbytes: of the memory that was being allocated or used."""
         status = self.use.status_code
         no_room = [status.MEM_OBJECT_ALLOCATION_FAILURE, status.OUT_OF_HOST_MEMORY, status.INVALID_BUFFER_SIZE]
-        no_room += [status.OUT_OF_RESOURCES] if nbytes else []
+        no_room += [status.OUT_OF_RESOURCES] if allocating else []  # else a sign of a lost device
         if getattr(error, "code", None) in no_room:
-            return MemoryError(f"{self.found.title} has no room for {nbytes or 'its'} bytes: {error}")
-        return DeviceLost(f"{self.found.title} is lost, or a command on it failed: {error}; no output was written")
+            return MemoryError(f"{self.found.title} has no room for {nbytes} bytes: {error}")
+        return DeviceLost(f"{self.found.title} is lost, or a command on it failed: {error}; no array was written")
 
 
 class DeviceLost(UnsupportedError):
-    """Raised if a command on an OpenCL device fails. No output was written."""
+    """Raised if a command on an OpenCL device fails. No array was written; buffers may have been, in part."""
 
 
 _inherited: WeakSet[Opened] = WeakSet()
+_used_in: set[int] = set()  # the generations of processes that listed devices: this one and those that it was forked from
+
+
+def _refuse_in_child() -> None:
+    """UnsupportedError if a process that this one was forked from has loaded drivers, were it only to list their devices.
+
+    Drivers have threads and locks, which a fork does not copy: a child that goes on with them may wait for ever.
+    """
+    if _used_in - {fork_safety.generation()}:
+        raise UnsupportedError(
+            "the process that was forked had used OpenCL, and its drivers do not work in a child: start processes with "
+            "multiprocessing's method spawn or forkserver, or fork before OpenCL devices are listed or opened"
+        )
 
 
 def _in_child() -> None:
@@ -262,16 +306,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def opened(name: str) -> Opened:
-    """The device of a name, opened and tested once. UnsupportedError if it is refused, or if a parent process opened one.
-
-    Drivers have threads and locks, which a fork does not copy: a child that goes on with them may wait for ever.
-    """
+    """The device of a name, opened and tested once. UnsupportedError if it is refused, or if a parent process used OpenCL."""
     with guard:
-        if any(one.generation != fork_safety.generation() for one in _inherited):
-            raise UnsupportedError(
-                "the process that was forked had opened an OpenCL device, and its drivers do not work in a child: start "
-                "processes with multiprocessing's method spawn or forkserver, or fork before a device is opened"
-            )
+        _refuse_in_child()
         return _opened(name)
 
 

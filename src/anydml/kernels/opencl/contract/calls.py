@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from anydml.kernels.code import opencl
 from anydml.kernels.contract.floats.layout import ENTRY, FloatLayout, StreamPlace
 from anydml.kernels.kernel import DeviceMemory
-from anydml.kernels.opencl.calls import LONG, UNITS, Workspace, store
+from anydml.kernels.opencl.calls import Workspace, store
 from anydml.kernels.opencl.contract import text
 from anydml.kernels.opencl.contract.text import BLOCK, COLUMNS, ROWS, SINGLES, THREADS, WORDS, TextKey
+from anydml.kernels.opencl.platform import LONG, UNITS
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.places import Numbering
 from anydml.tensor import TensorDesc
@@ -63,7 +64,8 @@ class ContractionCall:
         self._kernels: list[Any] = []
         self._begins = [0, 0, 0]  # the first group of each kernel's next launch
         self._sizes = (self._tiles, THREADS), (self._blocks, THREADS), (-(-self._words // WORDS), SINGLES)
-        tiles = max(1, UNITS // (ROWS * COLUMNS * max(1, found.terms)))
+        self._units = ROWS * COLUMNS * max(1, found.terms)  # of work for a tile
+        tiles = max(1, UNITS // self._units)
         self._at_once = [tiles, tiles, max(1, 64 * tiles)]  # groups of each kernel in a launch
 
     def launch(self) -> None:
@@ -116,8 +118,8 @@ class ContractionCall:
         counts = self.workspace.memory[0]
         singles.set_args(*given, self._bitmap, counts, np.int64(2 * self.number), np.int64(0), np.int64(self._words))
         self._first = len(given) + 3  # the place of the argument that says where a launch begins
-        self._kernels = [products, pairs, singles]
         self._own = (given, norms, dense)  # a kernel's arguments do not keep their memory
+        self._kernels = [products, pairs, singles]
 
     def _filled(self, array: NDArray[Any]) -> Any:
         memory = self.opened.allocate(array.nbytes)
@@ -130,12 +132,15 @@ class ContractionCall:
         while first < groups:
             end = min(groups, first + self._at_once[k])
             if first != self._begins[k]:
+                self._begins[k] = -1  # an interrupt may come between these lines
                 kernel.set_arg(self._first, np.int64(first))
                 self._begins[k] = first
             began = time.perf_counter()
             self.opened.launch(kernel, (end - first) * items, items)
-            if end < groups:
-                self.opened.queue.finish()
+            if end == groups:
+                self.opened.paced((end - first) * self._units if not k else 0)  # the others usually have nothing to do
+            else:
+                self.opened.wait()
                 if time.perf_counter() - began < LONG / 4:
                     self._at_once[k] *= 2
             first = end
