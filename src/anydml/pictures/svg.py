@@ -25,7 +25,7 @@ STYLE = """
 .anydml text { font: 12px system-ui, -apple-system, "Segoe UI", sans-serif; fill: var(--ink); }
 .anydml .t { font-size: 17px; font-weight: 650; } .anydml .h { font-size: 13px; font-weight: 650; }
 .anydml .s { fill: var(--soft); } .anydml .c { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
-.anydml .m { text-anchor: middle; } .anydml .e { text-anchor: end; } .anydml .o { font-size: 9px; fill: var(--soft); }
+.anydml .m { text-anchor: middle; } .anydml .e { text-anchor: end; } .anydml .o { font-size: 9px; }
 .anydml .x { font-size: 10.5px; }
 .anydml .w { font-weight: 650; } .anydml .ground { fill: var(--page); } .anydml .i { fill: var(--soft); font-size: 10px; }
 .anydml rect.k { fill: var(--cell); stroke: var(--line); } .anydml rect.read { fill: var(--accent); }
@@ -152,7 +152,8 @@ def _beside(block: Beside) -> Drawn:
 def _grid(grid: Grid) -> Drawn:
     left = 8 + max((len(r) for r in grid.rows), default=0) * 6.2
     w, h = WEIGHED if any(c.order.startswith("×") for row in grid.cells for c in row) else CELL
-    least = 28 if (w, h) == CELL else w
+    numbered = any(c.order and c.text for row in grid.cells for c in row)
+    least = w if h == WEIGHED[1] else 38 if numbered else 28
     longest = max((len(c.text) for row in grid.cells for c in row), default=0) * CODE + 10
     w = max(least if longest < 28 else w, int(longest))
     begin = left + wide(grid.title, True) + 8
