@@ -134,6 +134,7 @@ def _beside(block: Beside) -> Drawn:
         arrow = 44 if i == len(block.grids) - 1 and i else 24 if i else 0
         if x and x + arrow + drawn.width > WIDTH - 2 * MARGIN:
             x, y, height = 0.0, y + height + 20, 0.0
+            arrow = arrow if arrow == 44 else 0
         if arrow == 44:
             middle = y + drawn.height / 2
             parts.append(f'<path d="M{x + 10:g} {middle:g}h20"/><path class="a" d="M{x + 36:g} {middle:g}l-9 -5v10z"/>')
