@@ -56,3 +56,10 @@ def on_config(config: Any) -> Any:
     if decisions := sorted(path.relative_to(DOCS).as_posix() for path in DOCS.glob("decisions/*.md")):
         config.nav.append({"Decisions": decisions})
     return config
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Code, tables and pictures may be wider than a phone; with the focus, keys scroll them."""
+    for tag in ("<pre>", "<table>", "<p><img"):
+        html = html.replace(tag, tag.replace(">", ' tabindex="0">', 1))
+    return html

@@ -1,4 +1,4 @@
-// Loads pages in Chromium, at each width and in each theme, and prints as JSON what is wrong: messages of the console, requests
+// Loads pages in Chromium, in each of the looks (theme:width), and prints as JSON what is wrong: messages of the console, requests
 // of the network, violations that axe finds, parts that are wider than the page; and the milliseconds of processor time that the
 // page's main thread takes until it has answered two searches.
 "use strict";
@@ -6,10 +6,11 @@ const { chromium } = require("playwright-core");
 const axe = require("axe-core");
 
 (async () => {
-  const [, , browserPath, shots, ...files] = process.argv;
+  const [, , browserPath, shots, looks, ...files] = process.argv;
   const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox"] });
   const found = [];
-  for (const file of files) for (const colorScheme of ["light", "dark"]) for (const width of [360, 1600]) {
+  for (const file of files) for (const look of looks.split(" ")) {
+    const colorScheme = look.split(":")[0], width = Number(look.split(":")[1]);
     const context = await browser.newContext({ viewport: { width, height: 1000 }, colorScheme });
     const page = await context.newPage();
     const messages = [], requests = [];

@@ -28,11 +28,12 @@ ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "digits"
 EVERY = os.environ.get("ANYDML_PAGES") == "1"
 LARGEST = 5_000_000  # bytes of a page of 2,000 nodes
+LOOKS = "light:360 dark:1600 light:1600 dark:360" if EVERY else "light:360 dark:1600"  # themes, and widths in pixels
 READY = 2000  # milliseconds of processor time until such a page has answered two searches
 
 
 def loaded(tmp_path: Path, **pages: str) -> list[dict[str, object]]:
-    """Each page at each width and theme, as load.js tells of it; the test is skipped where there is no browser."""
+    """Each page in each of the looks, as load.js tells of it; the test is skipped where there is no browser."""
     browser = shutil.which("chromium")
     packages = ROOT / ".pages" / "node_modules"
     if browser is None or shutil.which("node") is None:
@@ -45,12 +46,12 @@ def loaded(tmp_path: Path, **pages: str) -> list[dict[str, object]]:
         files[-1].write_text(text, encoding="utf-8")
     shots = os.environ.get("ANYDML_SHOTS", "-")
     done = subprocess.run(
-        ["node", Path(__file__).with_name("load.js"), browser, shots, *files],
+        ["node", Path(__file__).with_name("load.js"), browser, shots, LOOKS, *files],
         env={**os.environ, "NODE_PATH": str(packages)}, capture_output=True, text=True, timeout=500,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found: list[dict[str, object]] = json.loads(done.stdout)
-    assert len(found) == 4 * len(pages)
+    assert len(found) == len(LOOKS.split()) * len(pages)
     return found
 
 

@@ -52,7 +52,19 @@ def test_a_program_without_faults_and_one_that_is_no_json(tmp_path: Path) -> Non
     assert ran("picture", str(hostile), "-o", str(to))[0] == 2
     assert "<img" not in to.read_text(encoding="utf-8")
     assert "A program with 1 fault." in to.read_text(encoding="utf-8")
-    assert "is written as .html" in ran("picture", str(hostile), "-o", "x.svg")[2]
+
+
+def test_what_cannot_be_drawn_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    program, model = str(ROOT / "examples" / "programs" / "slice.json"), str(DIGITS / "cnn.onnx")
+    for arguments, message in {
+        ("picture", program, "-o", str(tmp_path / "x.svg")): "written as .html or .htm, not as x.svg",
+        ("picture", "SLICE1", "-o", str(tmp_path / "x.png")): "written as .svg or .html, not as x.png",
+        ("describe", model, "--html", str(tmp_path / "x.png")): "written as .html or .htm, not as x.png",
+        ("picture", model, "-o", str(tmp_path / "x.html")): "is a model: anydml describe",
+        ("picture", str(tmp_path / "none.json"), "-o", str(tmp_path / "x.html")): "There is no file",
+    }.items():
+        assert message in ran(*arguments)[2]
+    assert not [*tmp_path.iterdir()]
 
 
 def test_an_operator_is_drawn_in_the_terminal_and_to_a_file(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """Pictures of descs: every operator has one, and what it says is what the operator computes."""
 
 import re
+import sys
 from fractions import Fraction
 from math import prod
 from pathlib import Path
+from types import ModuleType
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,7 +15,7 @@ import anydml as dml
 from anydml import operators
 from anydml.errors import DescError
 from anydml.kernels.reference import elements_of
-from anydml.pictures.model import Bars, Beside, Cell, Flow, Grid, Picture, Rulers, Table, Text
+from anydml.pictures.model import Bars, Beside, Cell, Flow, Grid, Node, Picture, Rulers, Table, Text
 from anydml.pictures.reads import reads_of
 from anydml.pictures.terminal import plain
 from anydml.schema.check import check
@@ -180,6 +182,43 @@ def test_pictures_show_and_save_themselves(tmp_path: Path, capsys: pytest.Captur
         assert not re.search(r'(src|href)="(?!data:)|url\(', text)
     with pytest.raises(ValueError, match=r"as \.svg or \.html"):
         picture.save(tmp_path / "x.png")
+
+
+def test_in_a_notebook_only_show_displays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """rich displays what it prints in a notebook, even what it captures."""
+    shown: list[object] = []
+    module = ModuleType("IPython.display")
+    module.display = shown.append  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    picture = dml.picture(dml.activation_softmax, np.zeros((2, 3), np.float32))
+    assert repr(picture).startswith("ACTIVATION_SOFTMAX\n")
+    assert not shown
+    picture.show()
+    assert shown == [picture]
+
+
+def test_weights_stand_beside_values_that_are_known() -> None:
+    picture = dml.picture(dml.average_pooling1, SIXTEEN, (2, 2), window_size=(2, 2))
+    given, _ = grids(picture)
+    assert [(c.text, c.order) for row in given.cells for c in row if c.tone == "read"] == [
+        ("11", "×1/4"), ("12", "×1/4"), ("15", "×1/4"), ("16", "×1/4"),
+    ]  # fmt: skip
+    assert "11×1/4" in plain(picture)
+    assert {c.text for g in grids(dml.picture(example_desc(dml.AveragePooling1))) for row in g.cells for c in row} == {
+        "",
+        "1/4",
+    }
+
+
+def test_a_chain_runs_from_left_to_right() -> None:
+    nodes = tuple(Node(f"node {i}", "", (i - 1,) if i else ()) for i in range(20))
+    image = Picture("a chain", "", (Flow("the flow", nodes),)).svg()
+    tree = ElementTree.fromstring(image)
+    assert float(tree.attrib["width"]) <= 960
+    assert float(tree.attrib["height"]) < 350
+    assert all(f">node {i}<" in image for i in range(20))
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -98,7 +98,9 @@ def test_torch_departs_by_rounding_alone_and_a_planted_fault_is_named_at_its_lay
     assert found.first is not None
     assert found.first.line
     path, operator = FAULTS[name]
-    wrong = anydml.torch.compare(module, (x,), call=planted(path, operator))
+    assert not found.details
+    wrong = anydml.torch.compare(module, (x,), call=planted(path, operator), details=True)
+    assert wrong.details.keys() == {row.nodes for row in wrong.nodes if row.own is not None and row.own.differing}
     beyond = [row for row in wrong.nodes if row.verdict == "beyond rounding"]
     assert [row.module for row in beyond] == [path]
     assert wrong.first is beyond[0] is wrong.worst

@@ -19,10 +19,13 @@ from anydml.program import Program
 from anydml.schema.operator import example_desc
 from anydml.spelling import printable
 
+MODELS = (".onnx", ".tflite")
+
 
 def drawn(what: str, output: str | None) -> int:
     """Draw an operator's first example, or a program: to a file, or in the terminal. Returns the exit status."""
     if (found := operators.find(what.upper())) is not None and not Path(what).exists():
+        _has_suffix(output, (".svg", ".html"))
         example = found.spec.examples[0]
         made = picture(example_desc(found), **example.inputs)
         if output is None:
@@ -31,8 +34,12 @@ def drawn(what: str, output: str | None) -> int:
             made.save(output)
             note(printable(f"Wrote {output}"))
         return 0
-    if Path(what).suffix.lower() != ".json" and not Path(what).exists() and what != "-":
-        raise click.UsageError(operators.why_missing(what.upper()))
+    if what != "-" and not Path(what).exists():
+        json = Path(what).suffix.lower() == ".json"
+        raise click.UsageError(printable(f"There is no file {what}.") if json else operators.why_missing(what.upper()))
+    if Path(what).suffix.lower() in MODELS:
+        raise click.UsageError(printable(f"{what} is a model: anydml describe {what} --html page.html draws it."))
+    _has_suffix(output, (".html", ".htm"))
     program: Program | None = None
     faults: tuple[Fault, ...] = ()
     try:
@@ -46,16 +53,21 @@ def drawn(what: str, output: str | None) -> int:
         for fault in faults:
             note(str(fault), "red")
     else:
-        if Path(output).suffix.lower() not in (".html", ".htm"):
-            raise click.UsageError(f"The page of a program is written as .html, not {printable(output)}.")
         text = program_page(Path(what).name if what != "-" else "standard input", program, faults)
         Path(output).write_text(text, encoding="utf-8", newline="\n")
         note(printable(f"Wrote {output}"))
     return 2 if faults else 0
 
 
+def _has_suffix(output: str | None, suffixes: Sequence[str]) -> None:
+    """UsageError for the name of a file that is not written in one of these formats."""
+    if output is not None and Path(output).suffix.lower() not in suffixes:
+        raise click.UsageError(printable(f"This is written as {' or '.join(suffixes)}, not as {Path(output).name}."))
+
+
 def model_html(file: str, output: str, given: Sequence[str]) -> int:
     """Write the page of a model. Sizes that are neither in it nor given are 1."""
+    _has_suffix(output, (".html", ".htm"))
     model: Any = model_of(file)
     sizes = sizes_of(given)
     sizes |= dict.fromkeys(missing_sizes(model, sizes), 1)

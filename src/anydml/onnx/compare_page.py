@@ -39,7 +39,7 @@ def page(found: ModelComparison | Mapping[str, ModelComparison], model: str, oth
     groups = groups_of(units)
     title = f"{model} by {' and '.join(several)}"
     cards = "".join(_card(name, one, len(several) > 1) for name, one in several.items())
-    drawn = graph(units, groups)
+    drawn, wide = graph(units, groups)
     chart = growth(units, list(several))
     reached = "".join(
         f"<p>{escaped(f'{name}: {said}' if len(several) > 1 else said)}.</p>"
@@ -55,7 +55,8 @@ def page(found: ModelComparison | Mapping[str, ModelComparison], model: str, oth
         '<p class="soft">Each node is judged on the inputs that it had in the other runtime, against the exact result for '
         "these inputs: its own error. The accumulated error is that for the model's exact inputs.</p>\n"
         f'<div class="runtimes">{cards}</div>\n{going_on}\n<h2 id="nodes">Nodes</h2>\n{_tools(units)}\n'
-        f'<div class="parts two"><div class="graph" tabindex="0" role="group" aria-label="Graph">{drawn}</div>'
+        f'<div class="parts two" style="--graph: {wide + 36}px"><div class="graph" tabindex="0" role="group" '
+        f'aria-label="Graph">{drawn}</div>'
         f'<div class="listed">{_list(units, groups, several)}<p id="empty" class="soft empty" role="status"></p></div></div>\n'
         f"</main><script>{SCRIPT.read_text(encoding='utf-8')}</script></body></html>\n"
     )
@@ -88,7 +89,7 @@ def _tools(units: Sequence[Unit]) -> str:
         if counts[v]
     )
     meanings = "; ".join(
-        f'<span class="verdict" style="{tone(v)}">{v}</span> {said}' for v, said in MEANINGS.items() if counts[v]
+        f'<span class="verdict" style="{tone(v)}">{v}</span>: {said}' for v, said in MEANINGS.items() if counts[v]
     )
     keys = "<kbd>/</kbd> search, <kbd>j</kbd> <kbd>k</kbd> next and previous, <kbd>n</kbd> <kbd>p</kbd> those that differ"
     return (
@@ -218,7 +219,8 @@ def _tensor(t: TensorDetails) -> str:
         f'<i style="height:{100 * n / most:.1f}%" title="{label}: {n}"></i>' if n else "<i></i>" for label, n in t.bins
     )
     every = -(-len(t.bins) // LABELS)
-    labels = "".join(f"<span>{label if i % every == 0 else ''}</span>" for i, (label, _) in enumerate(t.bins))
+    shown = [(label if i % every == 0 else "", i % (2 * every) > 0) for i, (label, _) in enumerate(t.bins)]
+    labels = "".join(f"<span{' class=second' if second else ''}>{label}</span>" for label, second in shown)
     reads = any(w.reads for w in t.worst)
     head = f"<th>element</th><th>is</th><th>exact</th><th>{t.unit}</th>{'<th class=from>computed from</th>' if reads else ''}"
     rows = "".join(

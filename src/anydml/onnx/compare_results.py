@@ -231,7 +231,7 @@ def _carried(rows: Sequence[NodeComparison]) -> list[str]:
     found = sorted((row for row in rows if row.carried is not None), key=lambda row: -_magnitude(row.carried))
     if all(row.carried == row.own for row in found):
         return []
-    each = [f"{row.name} alone makes {row.carried}" for row in found]
+    each = [f"{row.name} alone makes {row.carried if row.carried and row.carried.differing else 'none'}" for row in found]
     return [f"Of the error of the model's outputs, {'; '.join(each)}"]
 
 

@@ -73,8 +73,10 @@
   document.addEventListener("click", (e) => {
     const copy = e.target.closest("button.copy");
     if (copy) {
-      navigator.clipboard.writeText(one("pre", copy.parentElement).textContent).then(
-        () => { copy.textContent = "Copied"; }, () => { copy.textContent = "Select it, and copy"; });
+      const pre = one("pre", copy.parentElement);
+      (navigator.clipboard ? navigator.clipboard.writeText(pre.textContent) : Promise.reject()).then(
+        () => { copy.textContent = "Copied"; },
+        () => { getSelection().selectAllChildren(pre); copy.textContent = "Selected: copy it by key"; });
       return;
     }
     const u = e.target.closest(".unit");

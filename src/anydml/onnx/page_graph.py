@@ -7,13 +7,15 @@ from collections.abc import Sequence
 
 from anydml.onnx.compare_results import EQUAL, Deviation, ModelComparison, NodeComparison
 from anydml.onnx.page_blocks import Group, Unit
-from anydml.pictures.words import escaped
+from anydml.pictures.words import escaped, wide
+from anydml.spelling import printable
 
 DRAWN = 150  # units that are drawn one by one; of more, blocks are
 WIDTH, HEIGHT, ACROSS, DOWN = 200, 46, 22, 30  # of a box and between boxes, in pixels
 LINKED = 300  # bars of a chart that are links
 LISTED = 3  # nodes that a box of several names
-PLOT, WIDEST = (1180, 110), 26  # the size of the chart, and the width of a bar at most
+PLOT, WIDEST = (1180, 110), 60  # the size of the chart, and the width of a bar at most
+SCALE, TICKS, NAMED = 52, 4, 48  # the room of the chart's scale, its powers of ten at most, the width of bars that have names
 ORDER = ("equal", "rounding", "not judged", "no bound", "beyond rounding")  # of verdicts, the worst last
 
 
@@ -25,8 +27,8 @@ def worst(verdicts: Sequence[str]) -> str:
     return max(verdicts, key=ORDER.index, default=EQUAL)
 
 
-def graph(units: Sequence[Unit], groups: Sequence[Group]) -> str:
-    """The graph as SVG: a box for each unit, or for each block of a large model, below the boxes that it reads from."""
+def graph(units: Sequence[Unit], groups: Sequence[Group]) -> tuple[str, int]:
+    """The graph as SVG, and its width: a box for each unit, or each block of a large model, below those that it reads from."""
     if len(units) <= DRAWN:
         titles = [u.nodes for u in units]
         boxes = [([i], f"unit{i}", _names(t)) for i, t in enumerate(titles)]
@@ -63,10 +65,8 @@ def graph(units: Sequence[Unit], groups: Sequence[Group]) -> str:
         x, top = columns[k] * (WIDTH + ACROSS) + ACROSS / 2, tops[layers[k]]
         parts.append(_box(x, top, heights[k], target, lines, [units[i] for i in members]))
     said = f"The graph: {len(boxes)} boxes, each below those that it reads from"
-    return (
-        f'<svg width="{width}" height="{y:g}" viewBox="0 0 {width} {y:g}" role="group" '
-        f'aria-label="{said}">{"".join(parts)}</svg>'
-    )
+    size = f'width="{width}" height="{y:g}" viewBox="0 0 {width} {y:g}"'
+    return f'<svg {size} role="group" aria-label="{said}">{"".join(parts)}</svg>', width
 
 
 def _rows(unit: Unit) -> list[NodeComparison]:
@@ -90,10 +90,10 @@ def _box(x: float, y: float, height: float, target: str, lines: Sequence[str], u
         f'<circle class="dot" style="{tone(v)}" cx="{x + WIDTH - 12 - 12 * i:g}" cy="{y + 15:g}" r="4"/>'
         for i, v in enumerate(reversed(verdicts))
     )
-    room = 24 - 2 * len(verdicts)
+    room = WIDTH - 24 - 12 * len(verdicts)
     texts = "".join(
         f'<text{" class=" + chr(34) + "kind" + chr(34) if i else ""} x="{x + 12:g}" y="{y + 19 + 15 * i:g}">'
-        f"{escaped(_short(line, room if not i else 26))}</text>"
+        f"{_short(line, room if not i else WIDTH - 20)}</text>"
         for i, line in enumerate(lines)
     )
     return (
@@ -103,8 +103,14 @@ def _box(x: float, y: float, height: float, target: str, lines: Sequence[str], u
     )
 
 
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) - most // 2 + 1 :]}"
+def _short(text: str, room: float) -> str:
+    """The text, escaped; without its middle if it is wider than the room."""
+    shown = text = printable(text)
+    most = len(text)
+    while most > 2 and wide(shown) > room:
+        most -= 1
+        shown = f"{text[: most // 2]}…{text[len(text) - most // 2 + 1 :]}"
+    return escaped(shown)
 
 
 def _layers(above: Sequence[Sequence[int]]) -> list[int]:
@@ -158,31 +164,42 @@ def _chart(title: str, units: Sequence[Unit], sizes: Sequence[float | None]) -> 
     logs = [math.log10(s) if s and math.isfinite(s) else None for s in sizes]
     known = [x for x in logs if x is not None]
     low, high = (min(known) - 0.5, max(known) + 0.1) if known else (0.0, 1.0)
-    step = min(float(WIDEST), width / len(units))
+    step = min(float(WIDEST), (width - SCALE) / len(units))
     linked = len(units) <= LINKED
     bars = []
     paths: dict[str, list[str]] = {}
     for i, (size, log) in enumerate(zip(sizes, logs, strict=True)):
+        if step >= NAMED:
+            under = _short(units[i].nodes[0][0], step - 4)
+            bars.append(f'<text class="kind" x="{SCALE + i * step:.1f}" y="{height + 15}">{under}</text>')
         if not size:
             continue
         tall = max(2.0, height * ((high if log is None else log) - low) / (high - low))
         verdict = worst([row.verdict for row in units[i].rows.get(title, ())])
         if not linked:
-            paths.setdefault(verdict, []).append(f"M{i * step:.1f} {height}v{-tall:.0f}h{max(0.5, step - 0.3):.1f}v{tall:.0f}")
+            paths.setdefault(verdict, []).append(
+                f"M{SCALE + i * step:.1f} {height}v{-tall:.0f}h{max(0.5, step - 0.3):.1f}v{tall:.0f}"
+            )
             continue
         name = escaped(f"{units[i].nodes[0][0]}: {size:.2g}")
         bars.append(
             f'<a href="#unit{i}" tabindex="-1" aria-label="{name}"><rect class="bar" style="{tone(verdict)}" '
-            f'x="{i * step:.1f}" y="{height - tall:.1f}" width="{max(1.0, step - 1):.1f}" height="{tall:.1f}">'
+            f'x="{SCALE + i * step:.1f}" y="{height - tall:.1f}" width="{max(1.0, step - 1):.1f}" height="{tall:.1f}">'
             f"<title>{name}</title></rect></a>"
         )
     bars += [f'<path class="bar" style="{tone(verdict)}" d="{"".join(parts)}"/>' for verdict, parts in paths.items()]
     most = max((s for s in sizes if s), default=0.0)
+    powers = range(math.ceil(low), math.floor(high) + 1)
+    lines = f'<path class="axis" d="M{SCALE} {height}h{width - SCALE}"/>'
+    for power in powers[:: -(-len(powers) // TICKS) or 1]:
+        y = height * (high - power) / (high - low)
+        lines += f'<path class="axis" d="M{SCALE} {y:.1f}h{width - SCALE}"/>'
+        lines += f'<text class="kind" text-anchor="end" x="{SCALE - 8}" y="{y + 4:.1f}">{10.0**power:g}</text>'
+    box = f'width="{width}" height="{height + 20}" viewBox="0 -8 {width} {height + 28}"'
     return (
         f'<h3>{escaped(title)}</h3><div class="scroll" tabindex="0" role="group" aria-label="Accumulated errors">'
-        f'<svg width="{width}" height="{height + 4}" viewBox="0 0 {width} {height + 4}" role="group" '
-        f'aria-label="Accumulated error of each node, at most {most:.2g}"><path class="axis" d="M0 {height}h{width}"/>'
-        f"{''.join(bars)}</svg></div>"
+        f'<svg {box} role="group" aria-label="Accumulated error of each node, at most {most:.2g}">'
+        f"{lines}{''.join(bars)}</svg></div>"
     )
 
 
@@ -203,5 +220,6 @@ def reach(found: ModelComparison) -> str:
     said = f"{len(reached)} of the {len(rows)} nodes after {first.name} depend on it"
     if moved:
         largest = max(moved, key=lambda row: _size(row.accumulated) if row.accumulated else 0.0)
-        said += f", and {len(moved)} of them differ from the exact model; most {largest.name}: {largest.accumulated}"
+        some = "all" if len(moved) == len(reached) else str(len(moved))
+        said += f", and {some} of them differ from the exact model, {largest.name} most: {largest.accumulated}"
     return said

@@ -9,7 +9,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from anydml.pictures.model import Beside, Cell, Grid, Ruler, Rulers, Span
+from anydml.pictures.model import Beside, Cell, Grid, Ruler, Rulers, Span, Tone
 from anydml.pictures.reads import Reads, Weighted, reads_of
 from anydml.schema.statement import Nest
 
@@ -135,7 +135,7 @@ def read_block(desc: Any, output: str, nest: Nest, at: Place, arrays: Mapping[st
         grid(wire(desc, output), own, [at], lambda p: Cell(element(arrays, output, p), "window" if p == at else "plain"))
     )
     title = f"What {wire(desc, output)}[{', '.join(map(str, at))}] is computed from"
-    blocks: list[Beside | Rulers] = [Beside(title, tuple(grids), _said(found))]
+    blocks: list[Beside | Rulers] = [Beside(title, tuple(grids), _said(found, bool(arrays)))]
     if rulers:
         blocks.append(Rulers("Along each dimension", tuple(rulers)))
     return blocks
@@ -163,7 +163,8 @@ def _reader(places: Mapping[Place, Weighted], largest: float, arrays: Mapping[st
             share = abs(float(found.weight)) / largest if largest else 1.0
             text = short(found.weight)
             said = f"{value} times {text}" if value else f"times {text}"
-            return Cell(text, "negative" if found.weight < 0 else "read", max(0.25, share), said=said)
+            tone: Tone = "negative" if found.weight < 0 else "read"
+            return Cell(value or text, tone, max(0.25, share), f"×{text}" if value else "", said=said)
         if any(all(i is None or i == j for i, j in zip(given, at, strict=True)) for given in unsure):
             return Cell(value or "?", "read", 0.3, said="perhaps: it depends on data")
         return Cell(value)
@@ -171,7 +172,8 @@ def _reader(places: Mapping[Place, Weighted], largest: float, arrays: Mapping[st
     return cell
 
 
-def _said(found: Reads) -> str:
+def _said(found: Reads, known: bool) -> str:
+    """The line below the grids. known: whether they have values beside the weights."""
     inside = [w for w in found.elements if w.inside]
     outside = len(found.elements) - len(inside)
     said = [f"{len(inside)} element{'s are' if len(inside) != 1 else ' is'} read"]
@@ -180,7 +182,7 @@ def _said(found: Reads) -> str:
     if outside:
         said.append(f"{outside} would be outside")
     if any(w.weight is not None for w in inside):
-        said.append("the numbers in cells are weights")
+        said.append("after ×: weights" if known else "the numbers in cells are weights")
     return "; ".join(said)
 
 

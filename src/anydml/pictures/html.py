@@ -23,6 +23,12 @@ PAGE = """
 .picture .faults { border-left: 3px solid var(--fault); margin: 1.2rem 0; padding: .3rem 0 .3rem 1.2rem;
   list-style: none; white-space: pre-wrap; }
 .picture .faults li { overflow-wrap: anywhere; } .picture .faults span { color: var(--soft); font-weight: 400; }
+@media (max-width: 640px) { .picture { padding: 1rem; } .picture thead { display: none; }
+  .picture table, .picture tbody, .picture tr { display: block; width: 100%; }
+  .picture tr { padding: .5rem 0; border-bottom: 1px solid var(--line); }
+  .picture td { display: grid; grid-template-columns: 6rem minmax(0, 1fr); padding: .1rem 0; border: 0; }
+  .picture td { overflow-wrap: anywhere; }
+  .picture td::before { content: attr(data-label); color: var(--soft); font-weight: 400; } }
 """
 
 
@@ -46,7 +52,8 @@ def document(title: str, styles: str, content: str) -> str:
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escaped(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
         '<link rel="icon" href="data:,">'
-        f"<style>body {{ margin: 0; background: var(--page); }}{styles}</style></head>\n"
+        "<style>body { margin: 0; background: var(--page); } main { max-width: 1060px; margin: 0 auto; }"
+        f"{styles}</style></head>\n"
         f'<body class="anydml"><main>{content}</main></body></html>\n'
     )
 
@@ -65,7 +72,7 @@ def _block(block: Block, level: int) -> str:
     title = f'<h{level} class="head">{escaped(block.title)}</h{level}>'
     if isinstance(block, Table):
         head = "".join(f'<th scope="col">{escaped(h)}</th>' for h in block.head)
-        rows = "".join(f"<tr>{''.join(map(_entry, row))}</tr>" for row in block.rows)
+        rows = "".join(f"<tr>{''.join(map(_entry, row, block.head))}</tr>" for row in block.rows)
         return f"{title}{_scroll(block.title, f'<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>')}"
     if isinstance(block, Text):
         return f"{title}<pre>{chr(10).join(map(escaped, block.lines))}</pre>"
@@ -82,7 +89,9 @@ def _message(message: str) -> str:
     return escaped(first) + "".join(f"\n<span>{escaped(line.strip())}</span>" for line in more)
 
 
-def _entry(cell: Cell) -> str:
+def _entry(cell: Cell, head: str) -> str:
+    """An entry of a table, with its column's name for narrow screens."""
+    label = f'data-label="{escaped(head)}"'
     if cell.tone == "fault":
-        return f'<td class="fault">{circled(cell.order)} {escaped(cell.text)}</td>'
-    return f"<td>{escaped(cell.text)}</td>"
+        return f'<td {label} class="fault"><span>{circled(cell.order)} {escaped(cell.text)}</span></td>'
+    return f"<td {label}>{escaped(cell.text)}</td>"

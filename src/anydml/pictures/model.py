@@ -164,10 +164,16 @@ class Picture:
         return plain(self)
 
     def show(self) -> None:
-        """Print the picture, in colours where standard output is a terminal."""
+        """Print the picture, in colours where standard output is a terminal; in a notebook, display it."""
         from rich.console import Console
 
-        Console(markup=False, highlight=False, emoji=False).print(self)
+        console = Console(markup=False, highlight=False, emoji=False)
+        if console.is_jupyter:
+            from IPython.display import display  # type: ignore[import-not-found,unused-ignore]
+
+            display(self)
+        else:
+            console.print(self)
 
     def svg(self) -> str:
         """The picture as one SVG image, in light or dark colours as the reader's system asks for."""

@@ -22,11 +22,12 @@ from anydml.schema.operator import Desc
 BOXES = 120  # of a flow
 PICTURES = 40  # on a page
 STYLE = """
-main { max-width: 1060px; margin: 0 auto; padding: 1.4rem; } .part { border: 1px solid var(--line); border-radius: 10px; }
+main { padding: 1.4rem; } .part { border: 1px solid var(--line); border-radius: 10px; }
 .part, .picture { margin: 0 0 1.2rem; } .part > summary { cursor: pointer; padding: .8rem 1.2rem; color: var(--ink);
   font: 600 15px/1.5 system-ui, -apple-system, "Segoe UI", sans-serif; overflow-wrap: anywhere; }
 .part .s { font-weight: 400; } .part .picture { margin: 0; padding-top: .4rem; } .where { font-weight: 400; }
-@media (max-width: 640px) { main { padding: .6rem; } .picture { padding: 1rem .6rem; } }
+@media (max-width: 640px) { main { padding: .6rem; } .picture { padding: 1rem .6rem; }
+  .part > summary { padding: .7rem .6rem; } }
 """
 
 
@@ -113,14 +114,16 @@ def _type(resource: Resource | None) -> str:
 
 
 def _resources(resources: Iterable[Resource], faults: Sequence[Fault]) -> Table:
+    """The table of resources; with their bytes, if the program tells of some."""
     rows = []
-    for r in resources:
+    these = list(resources)
+    sized = any(r.size is not None for r in these)
+    for r in these:
         tone: Tone = "fault" if any(_below(f.pointer, r.pointer) for f in faults) else "plain"
-        size = "" if r.size is None else f"{r.size:,}"
-        rows.append(
-            (Cell(r.name, tone, order="1" if tone == "fault" else ""), Cell(r.data_type.name), Cell(_values(r)), Cell(size))
-        )
-    return Table("Resources", ("resource", "data type", "initial values", "bytes"), tuple(rows))
+        size = () if not sized else (Cell("" if r.size is None else f"{r.size:,}"),)
+        name = Cell(r.name, tone, order="1" if tone == "fault" else "")
+        rows.append((name, Cell(r.data_type.name), Cell(_values(r)), *size))
+    return Table("Resources", ("resource", "data type", "initial values", *["bytes"] * sized), tuple(rows))
 
 
 def _values(resource: Resource) -> str:

@@ -6,11 +6,13 @@ import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from anydml.pictures.model import Bars, Beside, Block, Cell, Faults, Flow, Grid, Picture, Ruler, Rulers, Table, Text
+from anydml.pictures.model import Bars, Beside, Block, Cell, Faults, Flow, Grid, Node, Picture, Ruler, Rulers, Table, Text
 from anydml.pictures.words import circled, escaped, plain_words, wide, wrapped
 
 WIDTH, MARGIN = 960, 28
 CELL, LINE = (46, 28), 18
+CHAIN = 4  # boxes; more of them, of which each reads the one before, stand side by side
+WEIGHED = (46, 36)  # a cell that has a weight above its value
 CODE = 7.3  # the width of a character of 12 pixels in code
 
 COLOURS = """
@@ -23,7 +25,8 @@ STYLE = """
 .anydml text { font: 12px system-ui, -apple-system, "Segoe UI", sans-serif; fill: var(--ink); }
 .anydml .t { font-size: 17px; font-weight: 650; } .anydml .h { font-size: 13px; font-weight: 650; }
 .anydml .s { fill: var(--soft); } .anydml .c { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
-.anydml .m { text-anchor: middle; } .anydml .e { text-anchor: end; } .anydml .o { font-size: 9px; fill: var(--soft); }
+.anydml .m { text-anchor: middle; } .anydml .e { text-anchor: end; } .anydml .o { font-size: 9px; }
+.anydml .x { font-size: 10.5px; }
 .anydml .w { font-weight: 650; } .anydml .ground { fill: var(--page); } .anydml .i { fill: var(--soft); font-size: 10px; }
 .anydml rect.k { fill: var(--cell); stroke: var(--line); } .anydml rect.read { fill: var(--accent); }
 .anydml rect.negative { fill: var(--warm); } .anydml rect.window { fill: none; stroke: var(--accent); stroke-width: 2; }
@@ -53,7 +56,7 @@ def image(picture: Picture) -> str:
     for line in wrapped(plain_words(picture.summary), WIDTH - 2 * MARGIN):
         y += LINE
         parts.append(_text(MARGIN, y, line, "s"))
-    y += 14
+    y += 20
     for block in picture.blocks:
         drawn = block_of(block)
         width = max(width, drawn.width)
@@ -131,6 +134,7 @@ def _beside(block: Beside) -> Drawn:
         arrow = 44 if i == len(block.grids) - 1 and i else 24 if i else 0
         if x and x + arrow + drawn.width > WIDTH - 2 * MARGIN:
             x, y, height = 0.0, y + height + 20, 0.0
+            arrow = arrow if arrow == 44 else 0
         if arrow == 44:
             middle = y + drawn.height / 2
             parts.append(f'<path d="M{x + 10:g} {middle:g}h20"/><path class="a" d="M{x + 36:g} {middle:g}l-9 -5v10z"/>')
@@ -148,9 +152,11 @@ def _beside(block: Beside) -> Drawn:
 
 def _grid(grid: Grid) -> Drawn:
     left = 8 + max((len(r) for r in grid.rows), default=0) * 6.2
-    w, h = CELL
+    w, h = WEIGHED if any(c.order.startswith("×") for row in grid.cells for c in row) else CELL
+    numbered = any(c.order and c.text for row in grid.cells for c in row)
+    least = w if h == WEIGHED[1] else 38 if numbered else 28
     longest = max((len(c.text) for row in grid.cells for c in row), default=0) * CODE + 10
-    w = max(28 if longest < 28 else w, int(longest))
+    w = max(least if longest < 28 else w, int(longest))
     begin = left + wide(grid.title, True) + 8
     parts = [_text(left, 10, grid.title, "w"), _text(begin, 10, grid.caption, "s")]
     top = 32
@@ -182,6 +188,10 @@ def _cell(cell: Cell, x: float, y: float, w: float, h: float, parts: list[str], 
         parts.append(_rect(x + 1, y + 1, w - 2, h - 2, "read", ' rx="3" fill-opacity=".05"', cell.said))
     elif cell.tone != "plain":
         over.append(_rect(x + 1, y + 1, w - 2, h - 2, cell.tone, ' rx="3"', cell.said))
+    if cell.order.startswith("×"):
+        parts.append(_text(x + w / 2, y + 13, cell.order, "x m"))
+        parts.append(_text(x + w / 2, y + h - 7, cell.text, "c m"))
+        return
     if cell.order:
         parts.append(_text(x + 4, y + 10, f"{'▸' if cell.start else ''}{cell.order}", "o"))
     if cell.text:
@@ -242,6 +252,8 @@ def _flow(flow: Flow) -> Drawn:
             layer[i] = max(0, min(readers, default=1) - 1)
     h, down, gap = 40, 30, 16
     widths = [max(wide(n.text, True), wide(n.detail)) + 24 for n in flow.nodes]
+    if len(layer) > CHAIN and all(n.reads == ((i - 1,) if i else ()) for i, n in enumerate(flow.nodes)):
+        return _chain(flow, widths, h)
     rows = [[i for i in range(len(flow.nodes)) if layer[i] == k] for k in range(last + 1)]
     lines = [_lines_of(row, widths, gap) for row in rows]
     total = max((sum(widths[i] + gap for i in line) - gap for row in lines for line in row), default=0)
@@ -254,26 +266,48 @@ def _flow(flow: Flow) -> Drawn:
                 place[i] = (x, y)
                 x += widths[i] + gap
             y += h + (down if line is row[-1] else 8)
-    parts = []
+    parts: list[str] = []
     for i, node in enumerate(flow.nodes):
         for j in node.reads:
             x0, y0, x1, y1 = place[j][0] + widths[j] / 2, place[j][1] + h, place[i][0] + widths[i] / 2, place[i][1]
             bend = max(10.0, (y1 - y0) / 2)
             parts.append(f'<path d="M{x0:g} {y0:g}C{x0:g} {y0 + bend:g} {x1:g} {y1 - bend:g} {x1:g} {y1 - 2:g}"/>')
     for i, node in enumerate(flow.nodes):
-        x, y0 = place[i]
-        shade = ' rx="6"'
-        parts.append(_rect(x, y0, widths[i], h, "ground", shade))
-        parts.append(_rect(x, y0, widths[i], h, "k", shade))
-        if node.tone == "read":
-            parts.append(_rect(x, y0, widths[i], h, "read", ' rx="6" fill-opacity=".14"'))
-        elif node.tone != "plain":
-            parts.append(_rect(x, y0, widths[i], h, node.tone, shade))
-        middle = x + widths[i] / 2
-        parts.append(_text(middle, y0 + (17 if node.detail else 24), node.text, "w m"))
-        if node.detail:
-            parts.append(_text(middle, y0 + 32, node.detail, "s m"))
+        _box(node, *place[i], widths[i], h, parts)
     return Drawn(total, max(0, y - down) + 6, parts)
+
+
+def _chain(flow: Flow, widths: Sequence[float], h: float) -> Drawn:
+    """Boxes of which each reads the one before, in lines from left to right."""
+    across, down, parts = 30, 26, list[str]()
+    x = y = total = 0.0
+    for i, node in enumerate(flow.nodes):
+        if x and x + widths[i] > WIDTH - 2 * MARGIN:
+            turn = y + h + down / 2
+            parts.append(f'<path d="M{x - across - 20:g} {y + h:g}V{turn:g}H20V{y + h + down - 6:g}"/>')
+            x, y = 0.0, y + h + down
+            parts.append(f'<path class="a" d="M20 {y:g}l-4 -8h8z"/>')
+        elif i:
+            parts.append(f'<path d="M{x - across:g} {y + h / 2:g}h{across - 6}"/>')
+            parts.append(f'<path class="a" d="M{x:g} {y + h / 2:g}l-8 -4v8z"/>')
+        _box(node, x, y, widths[i], h, parts)
+        x += widths[i] + across
+        total = max(total, x - across)
+    return Drawn(total, y + h + 6, parts)
+
+
+def _box(node: Node, x: float, y: float, width: float, h: float, parts: list[str]) -> None:
+    shade = ' rx="6"'
+    parts.append(_rect(x, y, width, h, "ground", shade))
+    parts.append(_rect(x, y, width, h, "k", shade))
+    if node.tone == "read":
+        parts.append(_rect(x, y, width, h, "read", ' rx="6" fill-opacity=".14"'))
+    elif node.tone != "plain":
+        parts.append(_rect(x, y, width, h, node.tone, shade))
+    middle = x + width / 2
+    parts.append(_text(middle, y + (17 if node.detail else 24), node.text, "w m"))
+    if node.detail:
+        parts.append(_text(middle, y + 32, node.detail, "s m"))
 
 
 def _lines_of(row: Sequence[int], widths: Sequence[float], gap: float) -> list[list[int]]:

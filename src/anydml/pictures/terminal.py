@@ -22,7 +22,8 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 
 def plain(picture: Picture) -> str:
     """The picture as text without colours."""
-    console = Console(width=WIDE, color_system=None, markup=False, highlight=False, emoji=False)
+    # in a notebook, rich would display what it captures
+    console = Console(width=WIDE, color_system=None, markup=False, highlight=False, emoji=False, force_jupyter=False)
     with console.capture() as capture:
         console.print(renderable(picture))
     return "\n".join(line.rstrip() for line in capture.get().split("\n")).rstrip()
@@ -102,7 +103,9 @@ def _grid(grid: Grid) -> RenderableType:
 
 
 def _sign(cell: Cell) -> str:
-    """A cell's text: its order with ▸ at the first, its value, and a sign for its tone."""
+    """A cell's text: its order with ▸ at the first, or its weight; its value; and a sign for its tone."""
+    if cell.order.startswith("×"):
+        return f"{cell.text}{cell.order}"
     order = f"{'▸' if cell.start else ''}{cell.order}" if cell.order else ""
     both = f"{order}:{cell.text}" if order and cell.text else order or cell.text
     sign = SIGNS.get(cell.tone, "")

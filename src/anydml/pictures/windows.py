@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from anydml.pictures.grids import Place, element, grid
 from anydml.pictures.model import Beside, Cell, Ruler, Rulers, Span, Tone
 from anydml.pictures.tables import Marks
+from anydml.pictures.words import circled
 
 FAR = 1 << 20  # positions beyond which nothing is drawn
 MOST = 64  # positions that are picked on a ruler
@@ -51,7 +52,7 @@ def _along(desc: Any) -> list[Along] | None:
         if desc.spec.name == "SLICE":  # its sizes count elements of the output
             extent, allowed = 1 + (extent - 1) * stride, extent
         else:
-            allowed = 1 + (extent - 1) // abs(stride) if stride and extent > 0 else max(extent, 0)
+            allowed = 1 + (extent - 1) // abs(stride) if stride and extent > 0 else max(extent, 0) if stride else o
         start = offset if stride >= 0 else offset + extent - 1
         made.append(Along(n, offset, extent, stride, o, allowed, start))
     return made if all(max(map(abs, a)) < FAR for a in made) else None
@@ -94,6 +95,8 @@ def slices(desc: Any, marks: Marks, arrays: Mapping[str, Any]) -> list[Beside | 
         grid("Output", out, [(0,) * len(out)], of_output, (0,) * max(0, len(out) - 2)),
     )
     said = "framed: the window; ▸ is copied first; equal numbers and shades are the same element"
+    if any(c.tone == "fault" for row in grids[0].cells for c in row):
+        said += "; marked: outside of the input, or of the window"
     fields = ("InputWindowOffsets", "InputWindowSizes", "InputWindowStrides") if len(along) and hasattr(
         desc, "input_window_offsets") else ("Offsets", "Sizes", "Strides")  # fmt: skip
     rulers = tuple(_ruler(d, a, fields, marks) for d, a in enumerate(along))
@@ -116,7 +119,7 @@ def _ruler(d: int, a: Along, fields: Sequence[str], marks: Marks) -> Ruler:
     if left:
         said += f"; left out: {', '.join(map(str, left[:6]))}{', …' if len(left) > 6 else ''}"
     if numbers:
-        said += f"; see {', '.join(map(str, numbers))}"
+        said += f"; see {circled(', '.join(map(str, numbers)))}"
     span = (Span(a.offset, a.offset + max(a.extent, 0), tone, "window"),)
     return Ruler(f"dimension {d}", a.size, span, picked, left, said)
 
@@ -159,6 +162,6 @@ def windows(desc: Any, marks: Marks) -> Rulers | None:
             else:
                 said = f"transposed: filter {extents[i]}, dilation {dilations[i]}, stride {strides[i]}; {said}"
         if numbers:
-            said += f"; see {', '.join(map(str, numbers))}"
+            said += f"; see {circled(', '.join(map(str, numbers)))}"
         found.append(Ruler(f"dimension {len(source.sizes) - len(start) + i}", n, tuple(spans), picked, said=said))
     return Rulers("Windows and padding", tuple(found)) if found else None

@@ -22,6 +22,7 @@ from anydml.explain.comparison import Cause
 from anydml.explain.precision import check_precision
 from anydml.feature_level import FeatureLevel
 from anydml.functional.graph import Graph
+from anydml.onnx.compare_details import Details
 from anydml.onnx.compare_judge import Cut, Judgement, deviation, worst
 from anydml.onnx.compare_results import UNJUDGED, ModelComparison, NodeComparison
 from anydml.onnx.compare_whole import Part, Whole, silent
@@ -44,6 +45,7 @@ def compare(
     call: Call | None = None,
     actual: Mapping[str, Any] | None = None,
     precision: str | None = None,
+    details: bool = False,
 ) -> ModelComparison:
     """Compare a module's tensors, as torch computes them, with the exact ones, node by node.
 
@@ -52,8 +54,9 @@ def compare(
     function of a node, its arguments and keywords that computes the node in torch's place; `node.inner.target` is ATen's
     operator. actual: recorded tensors, instead of a run, by the names of nodes or of the modules whose results they are; nodes
     between them are judged as one. precision: the type that floats are said to be computed in, such as "tf32" on GPUs, see
-    `anydml.onnx.compare`. ModelError for a module that `load` refuses; BindingError for a device that torch does not have, and
-    for tensors that do not fit.
+    `anydml.onnx.compare`. details: whether to keep what `anydml.onnx.page` shows of nodes that differ, histograms and the worst
+    elements with their inputs. ModelError for a module that `load` refuses; BindingError for a device that torch does not have,
+    and for tensors that do not fit.
     """
     check_precision(precision)
     if actual is not None and (call is not None or dtype in WIDER):
@@ -64,7 +67,7 @@ def compare(
     given = tuple(inputs) if dtype is None else _inputs_as(inputs, dtype)
     where = _device(device)
     with usual(named("cpu", FeatureLevel.EXTENDED)):
-        return _judged(plain, given, where, call, actual, precision)
+        return _judged(plain, given, where, call, actual, precision, details)
 
 
 def _judged(
@@ -74,11 +77,13 @@ def _judged(
     call: Call | None,
     actual: Mapping[str, Any] | None,
     precision: str | None,
+    details: bool,
 ) -> ModelComparison:
     model = Model(read.exported(plain, given, None, kept_operators()))
     arrays = model.arrays(*given)
     exact = {**model.run(arrays, keep="all"), **arrays}
     whole = _Whole(model, arrays, exact, precision)
+    whole.details = kept = Details() if details else None
     if actual is not None:
         found, notes = whole.recorded(whole.named(actual))
     else:
@@ -86,7 +91,7 @@ def _judged(
         found = whole.fitting({name: _array(env[name], name) for name in whole.asked}, [])
         notes = [] if call is not None else _differences(plain, model.program, given, env, where)
     rows = [whole.with_place(row) for row in whole.judged(found)]
-    return ModelComparison(tuple(rows), tuple(notes))
+    return ModelComparison(tuple(rows), tuple(notes), kept.found if kept else {})
 
 
 def _accumulated(module: Any, inputs: Sequence[Any], where: Any, dtype: Any) -> ModelComparison:
