@@ -217,3 +217,29 @@ def test_weights_of_eleven_bits_are_named(corners: bool) -> None:
     assert found.first is not None
     assert found.first.deviation == "weights_of_11_bits", str(found)
     assert "56 of 56 outputs" in found.first.cause
+
+
+# what LiteRT 2.3's default kernels gave for odd multiples of 1379 times a power of two, in steps of 2^-15
+IN_FIXED_POINT = {
+    ("LOGISTIC", -12): [13, 29, 57, 105, 209, 409, 787, 1511, 2835, 5135, 8751, 13651,
+        19116, 24016, 27632, 29932, 31256, 31980, 32358, 32558, 32662, 32710, 32738, 32754],
+    ("TANH", -12): [-32767, -32767, -32767, -32767, -32767, -32764, -32732, -32616, -32188, -30584, -25092, -10640,
+        10640, 25092, 30584, 32188, 32616, 32732, 32764, 32767, 32767, 32767, 32767, 32767],
+    ("TANH", -11): [-32767, -32767, -32767, -32767, -32767, -32767, -32767, -32767, -32767, -32684, -31632, -19244,
+        19244, 31632, 32684, 32767, 32767, 32767, 32767, 32767, 32767, 32767, 32767, 32767],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("operator", "exponent"), IN_FIXED_POINT)
+def test_functions_in_fixed_point_are_named(operator: str, exponent: int) -> None:
+    from lite_models import Writer
+
+    writer = Writer()
+    x, y = (writer.tensor(name, "int16", (24,), scale=2.0**e) for name, e in (("x", exponent), ("y", -15)))
+    writer.node(operator, [x], [y])
+    given = (np.arange(-23, 24, 2) * 1379).astype(np.int16)
+    recorded = np.array(IN_FIXED_POINT[operator, exponent], np.int16)
+    found = anydml.tflite.compare(writer.model([x], [y]), {"x": given}, actual={"y": recorded})
+    assert found.first is not None
+    assert (found.first.verdict, found.first.deviation) == ("beyond rounding", "fixed_point_exp"), str(found)
+    assert "24 of 24 outputs" in found.first.cause

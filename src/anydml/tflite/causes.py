@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from anydml.explain.comparison import Cause
 from anydml.explain.deviations.fixed_point import multiplied, multiplied_in_16_bits, multiplier_and_shift
 from anydml.explain.search import Search
 from anydml.onnx.values import Array
-from anydml.tflite import tables
+from anydml.tflite import sixteen_bits, tables
 from anydml.tflite.read import Node, Tensor
 
 Values = Mapping[str, Array]
@@ -135,12 +136,19 @@ def _resized(node: Node, values: Values) -> Tried:
     yield "weights_of_11_bits", "a mean by weights rounded to 1/2048, rounded half up", rounded.astype(x.dtype)
 
 
-def _of_table(function: Callable[[Array, float], Array]) -> Callable[[Node, Values], Tried]:
+def _of_16_bits(
+    table: Callable[[Array, float], Array], whole: Mapping[float, Callable[[Array], Array]]
+) -> Callable[[Node, Values], Tried]:
+    """By a table, as the reference kernels do. whole: by the input's scale, what faster kernels compute instead."""
+
     def found(node: Node, values: Values) -> Tried:
         t, x = _one(node, values)
         if x.dtype == np.int16 and t.is_quantised:
-            made = function(x.astype(np.int64), float(t.quantised.scales[0]))
-            yield "interpolated_table", "interpolation in a table of sigmoid", _stored(node.outputs[0], made)
+            q, scale = x.astype(np.int64), float(t.quantised.scales[0])
+            yield "interpolated_table", "interpolation in a table of sigmoid", _stored(node.outputs[0], table(q, scale))
+            if scale in whole:
+                sentence = "exp and a division in fixed point of 16 bits"
+                yield "fixed_point_exp", sentence, _stored(node.outputs[0], whole[scale](q))
 
     return found
 
@@ -185,10 +193,10 @@ def _high(x: Array, m: Array) -> Array:
 FINDERS: dict[str, Callable[[Node, Values], Tried]] = {
     "DIV": _divided,
     "LEAKY_RELU": _leaky,
-    "LOGISTIC": _of_table(tables.sigmoid),
+    "LOGISTIC": _of_16_bits(tables.sigmoid, {2**-12: sixteen_bits.sigmoid}),
     "MEAN": _reduced,
     "RESIZE_BILINEAR": _resized,
     "SOFTMAX": _softmax,
     "SUM": _reduced,
-    "TANH": _of_table(tables.tanh),
+    "TANH": _of_16_bits(tables.tanh, {2**-12: partial(sixteen_bits.tanh, left=0), 2**-11: partial(sixteen_bits.tanh, left=1)}),
 }
