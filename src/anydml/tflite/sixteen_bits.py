@@ -48,7 +48,7 @@ def _exp(x: Array, whole: int) -> Array:
     found = _exp_near_0(_left(low, whole))
     for exponent, power in zip(range(-2, whole), POWERS, strict=False):
         found = np.where(low - x & 1 << places + exponent, _product(found, power), found)
-    return np.where(x == 0, LARGEST, found)
+    return np.asarray(np.where(x == 0, LARGEST, found))
 
 
 def _exp_near_0(x: Array) -> Array:
