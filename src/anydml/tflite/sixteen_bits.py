@@ -57,7 +57,7 @@ def _exp_near_0(x: Array) -> Array:
     square = _product(x, x)
     fourth = _right(_product(square, square), 2)
     rest = _right(_product(fourth + _product(square, x), THIRD) + square, 1)
-    return np.minimum(EIGHTH + _product(x + rest, EIGHTH), LARGEST)
+    return np.asarray(np.minimum(EIGHTH + _product(x + rest, EIGHTH), LARGEST))
 
 
 def _product(a: Array, b: Any) -> Array:
