@@ -65,7 +65,7 @@ def _product(a: Array, b: Any) -> Array:
 
 
 def _left(x: Array, places: int) -> Array:
-    return np.clip(x << places, -1 - LARGEST, LARGEST)
+    return np.asarray(np.clip(x << places, -1 - LARGEST, LARGEST))
 
 
 def _right(x: Array, places: int) -> Array:
