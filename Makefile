@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .PHONY: demo test test-torch test-pages lint bench bench-torch docs functions approximations prove soak mutants trust stages
-SOAKS := $(addprefix soak-,maps rows ties contractions products programs graphs models operators bounds weights types instructions dask opencl)
+SOAKS := $(addprefix soak-,maps rows ties contractions products programs graphs models operators types weights bounds instructions dask opencl)
 .PHONY: $(SOAKS)
 
 demo: .venv/demo

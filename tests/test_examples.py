@@ -96,7 +96,9 @@ def test_demo_part_4_classifies_alike_on_both_devices_and_nearly_as_well_as_floa
     float32, reference, cpu = (float(percent) for _, percent in accuracies)
     assert reference == cpu >= float32 - 1
     assert float32 > 95
-    assert re.findall(r"checksum ([0-9a-f]{16})$", demo[0], flags=re.MULTILINE) == [DIGITS_CHECKSUM] * 2
+    there = re.findall(r"^int8 .*checksum ([0-9a-f]{16})$", demo[0], flags=re.MULTILINE)
+    assert set(there) == {DIGITS_CHECKSUM}
+    assert len(there) in (2, 3)  # an OpenCL device, if there is one
 
 
 def test_demo_part_5_runs_a_program_from_the_command_line(demo: tuple[str, Path]) -> None:
@@ -125,8 +127,7 @@ def test_demo_part_7_judges_onnxruntime_node_by_node(demo: tuple[str, Path]) -> 
     assert [name for name, _ in rows] == ["quantized", "conv1", "pool1", "conv2", "pool2", "flat", "classify", "logits"]
     page = (folder / "out" / "demo" / "cnn-qlinear.html").read_text(encoding="utf-8")
     assert f"the page with the graph: {folder}" in text
-    assert page.count("<rect") == 8
-    assert "<script" not in page
+    assert page.count('<rect class="box"') == 8
     assert "http" not in page
 
 

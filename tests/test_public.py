@@ -50,6 +50,7 @@ SUBJECTS = [
     "instruction set",
     "threads",
     "tuning",
+    "OpenCL",
     "cache",
 ]
 

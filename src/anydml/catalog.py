@@ -1263,11 +1263,3 @@ __all__ = [  # written out, for editors that complete names and type checkers; `
 ]
 FUNCTIONS = tuple(sorted([*(name for name in __all__ if name not in FILES), "slice"]))
 NOT_COMPILED: dict[str, str] = {}  # operator -> what computes it; all others are compiled
-# operators that an OpenCL device leaves to the processor, by their first examples
-ON_THE_PROCESSOR = frozenset(
-    (
-        *("TOP_K", "TOP_K1", "RNN", "LSTM", "GRU", "MAX_UNPOOLING", "SCATTER_ELEMENTS", "SCATTER_ND", "RANDOM_GENERATOR"),
-        *("NONZERO_COORDINATES", "CUMULATIVE_PRODUCT", "DYNAMIC_QUANTIZE_LINEAR", "QUANTIZED_LINEAR_AVERAGE_POOLING"),
-        *("MULTIHEAD_ATTENTION", "MULTIHEAD_ATTENTION1"),
-    )
-)

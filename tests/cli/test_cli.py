@@ -18,9 +18,10 @@ import pytest
 
 import anydml as dml
 from anydml import operators
-from anydml.catalog import NOT_COMPILED, ON_THE_PROCESSOR
+from anydml.catalog import NOT_COMPILED
 from anydml.cli import main as cli
 from anydml.cli.output import Prints
+from anydml.devices.families import ON_THE_PROCESSOR
 from anydml.schema.directml import NAMES
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 import anydml as dml
 from anydml import UnsupportedError, operators
-from anydml.catalog import ON_THE_PROCESSOR
 from anydml.devices import buffers
-from anydml.devices.families import OPENCL
+from anydml.devices.families import ON_THE_PROCESSOR, OPENCL
 from anydml.kernels.code import llvm, opencl
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value

@@ -452,7 +452,7 @@ TOLD: dict[str, tuple[Callable[[], Any], type[dml.Error], str]] = {
     "a device": (
         add(X, 1, device="gpu"),
         dml.UnsupportedError,
-        "there is no device 'gpu'; the devices are cpu, reference",
+        "there is no device 'gpu'; the devices are cpu, reference, opencl",
     ),
 }
 

@@ -17,10 +17,11 @@ from anydml.schema.enumerations import PaddingMode
 from anydml.schema.kinds import ScaleBias
 from anydml.schema.operator import Desc
 from anydml.spelling import snake_case
+from anydml.tensor import EIGHT_BIT_FLOATS
 
 FLOAT32, FLOAT16 = DataType.FLOAT32, DataType.FLOAT16
 TINY = 2.0**-149
-ELEVEN = [t for t in DataType if t.element_bits >= 8 and t != DataType.BFLOAT16]
+ELEVEN = [t for t in DataType if t.element_bits >= 8 and t not in (DataType.BFLOAT16, *EIGHT_BIT_FLOATS)]
 TEN = [t for t in ELEVEN if t != DataType.FLOAT64]
 
 

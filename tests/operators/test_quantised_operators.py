@@ -16,11 +16,12 @@ from agreement import SOAK, agree, computed
 from anydml import DataType, Device, TensorDesc, operators
 from anydml.exact import reals
 from anydml.schema.operator import Desc
+from anydml.tensor import EIGHT_BIT_FLOATS
 
 FLOAT32, FLOAT16 = DataType.FLOAT32, DataType.FLOAT16
 FLOATS = (FLOAT32, FLOAT16)
 SIGNED = (DataType.INT32, DataType.INT16, DataType.INT8)
-ELEVEN = tuple(t for t in DataType if t.element_bits >= 8 and t != DataType.BFLOAT16)
+ELEVEN = tuple(t for t in DataType if t.element_bits >= 8 and t not in (DataType.BFLOAT16, *EIGHT_BIT_FLOATS))
 INTEGERS = tuple(t for t in ELEVEN if not t.name.startswith("FLOAT"))
 SIX = tuple(t for t in INTEGERS if t.element_bits <= 32)
 EIGHT_BIT = (DataType.INT8, DataType.UINT8)

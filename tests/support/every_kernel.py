@@ -14,6 +14,7 @@ from anydml import Checked, TensorFlags, check
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import DEVICES
 from anydml.devices.link import link
+from anydml.feature_level import FeatureLevel
 from anydml.kernels.code import engine
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target, targets
@@ -154,7 +155,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
 
     The reference serves all operators.
     """
-    checked = newest_of(check(desc or example_desc(operator)))
+    checked = newest_of(check(desc or example_desc(operator), FeatureLevel.EXTENDED))
     statement = stated(checked.desc)
     copies = moves(statement)
     if isinstance(copies, str) and not isinstance(

@@ -240,6 +240,15 @@ OPENCL: Families = {
     "nests:opencl": nests_opencl,
 }
 
+# operators that an OpenCL device leaves to the processor, by their first examples
+ON_THE_PROCESSOR = frozenset(
+    (
+        *("TOP_K", "TOP_K1", "RNN", "LSTM", "GRU", "MAX_UNPOOLING", "SCATTER_ELEMENTS", "SCATTER_ND", "RANDOM_GENERATOR"),
+        *("NONZERO_COORDINATES", "CUMULATIVE_PRODUCT", "DYNAMIC_QUANTIZE_LINEAR", "QUANTIZED_LINEAR_AVERAGE_POOLING"),
+        *("MULTIHEAD_ATTENTION", "MULTIHEAD_ATTENTION1"),
+    )
+)
+
 
 def kind_of(device: str) -> str:
     """The kind of a device by its name: "opencl" of "opencl:1"."""

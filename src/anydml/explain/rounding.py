@@ -18,7 +18,7 @@ from anydml.feature_level import FeatureLevel
 from anydml.graphs.check import check_graph
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.desc import GraphDesc
-from anydml.int4_tensors import array_dtype
+from anydml.int4_tensors import array_dtype, unpacked
 from anydml.schema.operator import Desc
 from anydml.schema.statement import Nest, stated
 from anydml.schema.traversal import most_terms
@@ -28,10 +28,13 @@ Array = NDArray[Any]
 
 
 class Operation:
-    """An operator of a graph on known inputs: its newest desc, and its inputs by field name, each with its bounds."""
+    """An operator of a graph on known inputs: its newest desc, and its inputs by field name, each with its bounds.
 
-    def __init__(self, desc: Desc, inputs: dict[str, Number]) -> None:
-        self.desc, self.inputs = desc, inputs
+    dequantised: the inputs that an operator computes from constants alone, as weights; other runtimes' are nearly the same.
+    """
+
+    def __init__(self, desc: Desc, inputs: dict[str, Number], dequantised: frozenset[str]) -> None:
+        self.desc, self.inputs, self.dequantised = desc, inputs, dequantised
         self.tensors = {found.name: found.desc for found in desc.tensors()}
 
     def ranges(self, output: str, nest: Nest, at: Array, unit: float | None = None) -> Range:
@@ -106,13 +109,18 @@ class Rounding:
         desc = checked.desc.as_newest()
         inputs = {}
         tensors = {found.name: found.desc for found in checked.desc.tensors()}
+        dequantised = set()
         for field, read in self.checked.reads[node].items():
             inputs[field] = self._read(read, tensors[field])
-        return Operation(desc, inputs), name
+            if read in self._last and all(map(self.checked.constant, self.checked.reads[self._last[read]].values())):
+                dequantised.add(field)
+        return Operation(desc, inputs, frozenset(dequantised)), name
 
     def _read(self, buffer: int, t: TensorDesc) -> Number:
         if t.data_type.element_bits == 4:
-            raise Unbounded("4-bit elements")
+            if (packed := self.checked.constant(buffer)) is None:
+                raise Unbounded("4-bit elements")
+            return exactly(unpacked(packed.data, t))
         dtype = array_dtype(t.data_type)
         if (constant := self.checked.constant(buffer)) is not None:
             whole = constant.data[: constant.data.nbytes // dtype.itemsize * dtype.itemsize]

@@ -46,7 +46,8 @@ def _dequantised(graph: Graph, use: Use) -> bool:
         return False
     uses = [*link.work.reads.values()]
     return (
-        all(graph.checked.constant(u.buffer) is not None for u in uses)
+        bool(uses)
+        and all(graph.checked.constant(u.buffer) is not None for u in uses)
         and uses[0].tensor.data_type in INTEGERS
         and len(uses[0].tensor.sizes) > 1
         and prod(uses[0].tensor.sizes) >= FEWEST

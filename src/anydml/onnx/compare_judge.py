@@ -268,7 +268,8 @@ def _cause(rounding: Rounding, name: str, expected: Array, actual: Array) -> Cau
     except Unbounded:
         return None
     sizes = operation.tensors[output].sizes
-    if not all(x.exact for x in operation.inputs.values()) or not stated(operation.desc)[output]:
+    unknown = [field for field, x in operation.inputs.items() if not x.exact and field not in operation.dequantised]
+    if unknown or not stated(operation.desc)[output]:
         return None
     inputs = {field: x.value for field, x in operation.inputs.items()}
     found = causes(operation.desc, inputs, expected.reshape(sizes), np.ascontiguousarray(actual).reshape(sizes))
