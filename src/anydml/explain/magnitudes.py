@@ -107,7 +107,7 @@ def batch_normalised(
 
 
 def _certainly_normalised(image: Array, exact: Array, actual: Array, parameters: list[Array], unit: float, at: Array) -> Array:
-    """A mask of the elements at some positions that are within the operator's bounds even if float32 is off by `FLOAT_MARGIN`.
+    """A mask of the elements at some positions that are within the operator's bounds with a margin for errors of float32.
 
     parameters: factors and means, for each row of elements or for each element.
     """
