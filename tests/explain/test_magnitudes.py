@@ -102,7 +102,7 @@ def test_normalised_batches_are_in_the_ranges_of_the_operator_and_of_its_folded_
                 at = np.flatnonzero(random.random(c.expected.size) < 0.8)
                 steps = random.integers(-6, 7, c.expected.shape) * 4 ** random.integers(0, 4, c.expected.shape)
                 actual = (c.expected + steps * np.spacing(np.abs(c.expected))).astype(F32)
-                masks = batch_normalised(c.desc, c.inputs, UNIT, at, actual)  # type: ignore[arg-type]
+                masks = batch_normalised(c.desc, c.inputs, UNIT, at, c.expected, actual)  # type: ignore[arg-type]
                 inputs = {tensor: exactly(x) for tensor, x in c.inputs.items()}
                 points = np.stack(np.unravel_index(at, c.expected.shape), axis=-1)
                 for n, form in enumerate((nest, FOLDED.of(nest))):

@@ -169,3 +169,77 @@ def test_a_division_that_shifts_too_far_is_named() -> None:
     assert found.first is not None
     assert found.first.deviation == "shift_beyond_31", str(found)
     assert "24 of 24 outputs" in found.first.cause
+
+
+def test_a_sum_that_reads_int8_as_uint8_is_named() -> None:
+    """Recorded from LiteRT 2.3's reference kernels."""
+    from lite_models import Writer
+
+    writer = Writer()
+    x, y = (
+        writer.tensor("x", "int8", (6, 4), scale=0.1, zero_point=3),
+        writer.tensor("y", "int8", (6,), scale=0.4, zero_point=-5),
+    )
+    writer.node("SUM", [x, writer.constant("axes", np.array([1], np.int32))], [y], "ReducerOptions", KeepDims=False)
+    given = (np.arange(24) * 37 % 256 - 128).astype(np.int8).reshape(6, 4)
+    recorded = np.array([-80, 68, -104, 108, -128, -108], np.int8)
+    found = anydml.tflite.compare(writer.model([x], [y]), {"x": given}, actual={"y": recorded})
+    assert found.first is not None
+    assert (found.first.verdict, found.first.deviation) == ("beyond rounding", "unsigned_elements"), str(found)
+    assert "6 of 6 outputs" in found.first.cause
+
+
+# what LiteRT 2.3 with XNNPACK gave for 6 x 4 elements resized to 8 x 7, with centres of pixels and with aligned corners
+RESIZED = {
+    False: [-128, -115, -94, -72, -51, -30, -17, -35, -22, -1, 20, 30, -41, -84,
+             -20, -7, 14, 35, 45, -26, -69, -69, -56, -35, -30, -25, -4, 10,
+             42, 55, 76, -15, -106, -85, -71, -7, 6, 27, 0, -27, -6, 8,
+             8, -14, -47, -33, -12, 9, 23, 100, 22, -103, -100, -79, -58, -45],
+    True: [-128, -109, -91, -72, -54, -35, -17, -22, -4, 15, 33, 52, -21, -94,
+            -26, -8, 11, 29, 48, -7, -62, -67, -48, -30, -30, -29, -11, 8,
+            39, 57, 76, -15, -107, -88, -70, -2, 17, 35, -1, -37, -19, 0,
+            -6, -24, -42, -23, -5, 14, 32, 100, -9, -119, -100, -82, -63, -45],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("corners", RESIZED)
+def test_weights_of_eleven_bits_are_named(corners: bool) -> None:
+    from lite_models import Writer
+
+    writer = Writer()
+    x, y = (writer.tensor(n, "int8", s, scale=0.1, zero_point=3) for n, s in (("x", (1, 6, 4, 1)), ("y", (1, 8, 7, 1))))
+    sizes = writer.constant("sizes", np.array([8, 7], np.int32))
+    options = dict(AlignCorners=corners, HalfPixelCenters=not corners)
+    writer.node("RESIZE_BILINEAR", [x, sizes], [y], "ResizeBilinearOptions", **options)
+    given = (np.arange(24) * 37 % 256 - 128).astype(np.int8).reshape(1, 6, 4, 1)
+    recorded = np.array(RESIZED[corners], np.int8).reshape(1, 8, 7, 1)
+    found = anydml.tflite.compare(writer.model([x], [y]), {"x": given}, actual={"y": recorded})
+    assert found.first is not None
+    assert found.first.deviation == "weights_of_11_bits", str(found)
+    assert "56 of 56 outputs" in found.first.cause
+
+
+# what LiteRT 2.3's default kernels gave for odd multiples of 1379 times a power of two, in steps of 2^-15
+IN_FIXED_POINT = {
+    ("LOGISTIC", -12): [13, 29, 57, 105, 209, 409, 787, 1511, 2835, 5135, 8751, 13651,
+        19116, 24016, 27632, 29932, 31256, 31980, 32358, 32558, 32662, 32710, 32738, 32754],
+    ("TANH", -12): [-32767, -32767, -32767, -32767, -32767, -32764, -32732, -32616, -32188, -30584, -25092, -10640,
+        10640, 25092, 30584, 32188, 32616, 32732, 32764, 32767, 32767, 32767, 32767, 32767],
+    ("TANH", -11): [-32767, -32767, -32767, -32767, -32767, -32767, -32767, -32767, -32767, -32684, -31632, -19244,
+        19244, 31632, 32684, 32767, 32767, 32767, 32767, 32767, 32767, 32767, 32767, 32767],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("operator", "exponent"), IN_FIXED_POINT)
+def test_functions_in_fixed_point_are_named(operator: str, exponent: int) -> None:
+    from lite_models import Writer
+
+    writer = Writer()
+    x, y = (writer.tensor(name, "int16", (24,), scale=2.0**e) for name, e in (("x", exponent), ("y", -15)))
+    writer.node(operator, [x], [y])
+    given = (np.arange(-23, 24, 2) * 1379).astype(np.int16)
+    recorded = np.array(IN_FIXED_POINT[operator, exponent], np.int16)
+    found = anydml.tflite.compare(writer.model([x], [y]), {"x": given}, actual={"y": recorded})
+    assert found.first is not None
+    assert (found.first.verdict, found.first.deviation) == ("beyond rounding", "fixed_point_exp"), str(found)
+    assert "24 of 24 outputs" in found.first.cause

@@ -66,7 +66,7 @@ def judged(case: Case, precision: str | None = None, sample: int | None = None) 
     if not flat.size:
         return Judged(None, forms)
     if len(flat) > FEW and unit is not None and isinstance(desc, BatchNormalization) and desc.fused_activation is None:
-        own, folded = batch_normalised(desc, inputs, unit, flat, actual)
+        own, folded = batch_normalised(desc, inputs, unit, flat, expected, actual)
         if by_form := int(np.count_nonzero(folded & ~own)):
             forms[FOLDED.sentence] = by_form
         flat = flat[~folded & ~own]

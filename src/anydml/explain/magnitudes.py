@@ -30,6 +30,7 @@ Array = NDArray[Any]
 OF_SCALED = 4  # roundings of a difference, a quotient (two) and a product
 OF_FOLDED = 2  # units that the folded form allows of both products
 PIECE = 1 << 16  # elements that are computed at once
+FLOAT_MARGIN = 1 - 2.0**-5  # for the errors of float32 in bounds
 LEAST = 2.0**-90  # smaller sums are not used, since some of their terms may have underflowed
 
 
@@ -40,7 +41,7 @@ def rooms(desc: Desc, nest: Nest, inputs: Mapping[str, Array], unit: float, at: 
     if isinstance(desc, (Gemm, Convolution)):
         found, errors = _products(desc, inputs), certain_terms(nest.body) - 1
     elif isinstance(desc, MeanVarianceNormalization2) and desc.use_mean and desc.use_variance:
-        found, errors = _normalised(desc, inputs), math.prod(desc.input_tensor.sizes[a] for a in desc.axes) - 1
+        found, errors = _normalised_by_rows(desc, inputs), math.prod(desc.input_tensor.sizes[a] for a in desc.axes) - 1
     else:
         return None
     with np.errstate(all="ignore"):
@@ -63,7 +64,7 @@ def _products(desc: Gemm | Convolution, inputs: Mapping[str, Array]) -> Array:
     return made
 
 
-def _normalised(desc: MeanVarianceNormalization2, inputs: Mapping[str, Array]) -> Array:
+def _normalised_by_rows(desc: MeanVarianceNormalization2, inputs: Mapping[str, Array]) -> Array:
     """The mean magnitude of what is normalised, divided by a root at least as large as that of the variance, and scaled."""
     x = inputs["input_tensor"].astype(np.float32, copy=False)
     count = math.prod(x.shape[a] for a in desc.axes)
@@ -75,57 +76,78 @@ def _normalised(desc: MeanVarianceNormalization2, inputs: Mapping[str, Array]) -
 
 
 def batch_normalised(
-    desc: BatchNormalization, inputs: Mapping[str, Array], unit: float, at: Array, actual: Array
+    desc: BatchNormalization, inputs: Mapping[str, Array], unit: float, at: Array, expected: Array, actual: Array
 ) -> tuple[Array, Array]:
     """Masks of the elements at some positions that are certainly within the bounds of the operator, and of its folded form.
 
-    at: row-major positions in increasing order. actual: all elements. Elements are computed in float64, whose errors `MARGIN`
-    covers. Tiny ones are in neither mask.
+    at: row-major positions in increasing order. expected: all elements, rounded once. actual: all elements. Elements are
+    computed in float64, whose errors `MARGIN` covers, where float32 does not tell. Tiny ones are in neither mask.
     """
     sizes = desc.output_tensor.sizes
     names = ("mean", "variance", "scale", "bias")
     mean, variance, scale, bias = (inputs[f"{name}_tensor"].astype(np.float64) for name in names)
-    image = np.broadcast_to(inputs["input_tensor"], sizes)
     row = sizes[-1] * sizes[-2]
-    masks = np.empty((2, len(at)), np.bool_)
+    image, results = (np.broadcast_to(x, sizes).reshape(-1, row) for x in (inputs["input_tensor"], actual))
+    exact = expected.reshape(-1, row)
     with np.errstate(all="ignore"):
         factor = scale / np.sqrt(variance + desc.epsilon)
         plain = all(x.shape[-2:] == (1, 1) for x in (factor, mean, bias))
-        lead = [np.broadcast_to(x, (*sizes[:-2], *x.shape[-2:])).reshape(-1, *x.shape[-2:]) for x in (factor, mean, bias)]
-        rows, values = image.reshape(-1, row), actual.reshape(-1, row)
-        step = max(1, PIECE // row)
-        ends = np.searchsorted(at, np.arange(0, len(rows) + step, step) * row)
-        for first, begin, end in zip(range(0, len(rows), step), ends, ends[1:], strict=False):
-            if begin == end:
-                continue
-            part = slice(first, first + step)
-            given = [
-                x[part].reshape(-1, 1) if plain else np.broadcast_to(x[part], (len(x[part]), *sizes[-2:])).reshape(-1, row)
-                for x in lead
-            ]
-            near = _normalised_rows(rows[part].astype(np.float64), values[part], given, unit)
-            here = at[begin:end] - first * row
-            masks[:, begin:end] = near[:, here]
-    return masks[0], masks[1]
+        last = (1, 1) if plain else sizes[-2:]
+        parameters = [np.broadcast_to(x, (*sizes[:-2], *last)).reshape(len(image), -1) for x in (factor, mean, bias)]
+        own = _certainly_normalised(image, exact, results, parameters[:2], unit, at)
+        folded = own.copy()
+        rest = np.flatnonzero(~own)
+        for begin in range(0, len(rest), PIECE):
+            here = rest[begin : begin + PIECE]
+            places = at[here]
+            given = [x.reshape(-1)[places // row if plain else places] for x in parameters]
+            x, result = (t.reshape(-1)[places].astype(np.float64) for t in (image, results))
+            own[here], folded[here] = _normalised(x, result, given, unit)
+    return own, folded
 
 
-def _normalised_rows(x: Array, actual: Array, parameters: list[Array], unit: float) -> Array:
-    """Both masks of some rows of elements, each row merged into one dimension. parameters: factors, means and biases."""
+def _certainly_normalised(image: Array, exact: Array, actual: Array, parameters: list[Array], unit: float, at: Array) -> Array:
+    """A mask of the elements at some positions that are within the operator's bounds with a margin for errors of float32.
+
+    parameters: factors and means, for each row of elements or for each element.
+    """
+    factor, mean = (x.astype(np.float32) for x in parameters)
+    factor = np.abs(factor)
+    factor[factor < LEAST] = 0
+    row, own = image.shape[1], np.empty(len(at), np.bool_)
+    allowed = np.float32(unit * FLOAT_MARGIN)
+    wide = np.float32(float(np.finfo(exact.dtype).eps) / 2 - unit * FLOAT_MARGIN)  # of the element: how far off `exact` may be
+    step = max(1, PIECE // row)
+    ends = np.searchsorted(at, np.arange(0, len(image) + step, step) * row)
+    for first, begin, end in zip(range(0, len(image), step), ends, ends[1:], strict=False):
+        if begin == end:
+            continue
+        part = slice(first, first + step)
+        scaled = np.subtract(image[part], mean[part], dtype=np.float32)
+        np.abs(scaled, out=scaled)
+        scaled *= factor[part]
+        known = scaled > np.float32(LEAST)
+        known &= scaled < np.inf
+        away = np.subtract(actual[part], exact[part], dtype=np.float32)
+        np.abs(away, out=away)
+        scaled *= OF_SCALED * allowed
+        size = np.abs(exact[part], dtype=np.float32)
+        known &= size > np.float32(LEAST)
+        size *= wide
+        away += size
+        known &= away <= scaled
+        own[begin:end] = known.reshape(-1)[at[begin:end] - first * row]
+    return own
+
+
+def _normalised(x: Array, actual: Array, parameters: list[Array], unit: float) -> tuple[Array, Array]:
+    """Both masks of some elements, with their factors, means and biases."""
     factor, mean, bias = parameters
-    products = np.abs(x)
-    products += np.abs(mean)
-    products *= np.abs(factor)
-    x -= mean
-    x *= factor
-    scaled = np.abs(x)
-    x += bias
+    products = (np.abs(x) + np.abs(mean)) * np.abs(factor)
+    scaled = (x - mean) * factor
+    x = scaled + bias
     away = np.abs(actual - x)
-    np.abs(x, out=x)
+    x, scaled = np.abs(x), np.abs(scaled)
     known = (scaled > LEAST) & (x > LEAST) & (products < np.inf)
-    scaled *= OF_SCALED
-    scaled += x
-    scaled *= unit * MARGIN
-    own = away <= scaled
-    products *= OF_FOLDED * unit * MARGIN
-    products += scaled
-    return np.stack([(known & own).reshape(-1), (known & (away <= products)).reshape(-1)])
+    allowed = (OF_SCALED * scaled + x) * unit * MARGIN
+    return known & (away <= allowed), known & (away <= allowed + OF_FOLDED * unit * MARGIN * products)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -11,11 +12,12 @@ from anydml.explain.comparison import Cause
 from anydml.explain.deviations.fixed_point import multiplied, multiplied_in_16_bits, multiplier_and_shift
 from anydml.explain.search import Search
 from anydml.onnx.values import Array
-from anydml.tflite import tables
+from anydml.tflite import sixteen_bits, tables
 from anydml.tflite.read import Node, Tensor
 
 Values = Mapping[str, Array]
 GRID = 10  # binary places of the positions and weights of a resized image
+FINE = 11  # binary places of XNNPACK's weights
 
 
 def cause(node: Node, values: Values, exact: Array, actual: Array) -> Cause | None:
@@ -81,12 +83,17 @@ def _reduced(node: Node, values: Values) -> Tried:
     name, sentence = "fixed_point_mean", "a sum times a fixed-point multiplier divided by the number of terms"
     yield name, f"{sentence}, rounded twice", _stored(to, multiplied(total, m, shift))
     yield f"{name}_16_bits", f"{sentence}, of 16 bits", _stored(to, multiplied_in_16_bits(total, m, shift))
+    if node.operator == "SUM" and x.dtype == np.int8:
+        raw = x.view(np.uint8).astype(np.int64).sum(axis=along, keepdims=bool(node.option("KeepDims", False)))
+        scaled = multiplied(raw - count * t.quantised.zero_points[0], m, shift) + to.quantised.zero_points[0]
+        made = np.clip(scaled, 0, 255).astype(np.uint8).view(np.int8)
+        yield "unsigned_elements", "a sum of elements that are read as uint8, saturated at 0 and 255", made
     wrapped = multiplied(total, m, shift) + to.quantised.zero_points[0]
     yield "wrapping_output", f"{sentence}, wrapped where it should saturate", wrapped.astype(to.dtype)
 
 
 def _resized(node: Node, values: Values) -> Tried:
-    """Positions and weights on a grid of 2^-10, and the sum of four elements rounded half away from zero."""
+    """Positions and weights on a grid of 2^-10, or positions in float32 and weights of 11 bits."""
     _, x = _one(node, values)
     _, sizes = _one(node, values, 1)
     if x.dtype.kind not in "iu" or x.ndim != 4:
@@ -100,30 +107,48 @@ def _resized(node: Node, values: Values) -> Tried:
         high = np.minimum(np.trunc((at + (1 << GRID) - 1) / (1 << GRID)).astype(np.int64), n - 1)
         return low, high, at - (low << GRID)
 
-    y0, y1, v = taps(x.shape[1], int(sizes[0]))
-    x0, x1, u = taps(x.shape[2], int(sizes[1]))
-    wide, one = x.astype(np.int64), 1 << GRID
-    v, u = v[:, None, None], u[None, :, None]
-    total = (
-        wide[:, y0][:, :, x0] * (one - v) * (one - u)
-        + wide[:, y1][:, :, x0] * v * (one - u)
-        + wide[:, y0][:, :, x1] * (one - v) * u
-        + wide[:, y1][:, :, x1] * v * u
-    )
-    rounded = np.sign(total) * (np.abs(total) + (1 << 2 * GRID - 1) >> 2 * GRID)
+    def taps_of_floats(n: int, m: int) -> tuple[Array, Array, Array]:
+        less = int(corners and m > 1)
+        step = np.float32(n - less) / np.float32(m - less)
+        shift = np.float32(0.5) * step - np.float32(0.5) if centres and not corners else np.float32(0)
+        at = np.clip(np.arange(m, dtype=np.float32) * step + shift, np.float32(0), np.float32(n - 1))
+        low = at.astype(np.int64)
+        return low, np.minimum(low + 1, n - 1), np.rint((at - low.astype(np.float32)) * (1 << FINE)).astype(np.int64)
+
+    wide = x.astype(np.int64)
+
+    def total(places: Callable[[int, int], tuple[Array, Array, Array]], one: int) -> Array:
+        y0, y1, v = places(x.shape[1], int(sizes[0]))
+        x0, x1, u = places(x.shape[2], int(sizes[1]))
+        v, u = v[:, None, None], u[None, :, None]
+        top = wide[:, y0][:, :, x0] * (one - u) + wide[:, y0][:, :, x1] * u
+        bottom = wide[:, y1][:, :, x0] * (one - u) + wide[:, y1][:, :, x1] * u
+        return np.asarray(top * (one - v) + bottom * v)
+
+    coarse = total(taps, 1 << GRID)
+    rounded = np.sign(coarse) * (np.abs(coarse) + (1 << 2 * GRID - 1) >> 2 * GRID)
     yield (
         "fixed_point_positions",
-        "positions rounded to 1/1024, and the mean rounded half away from zero",
+        "a mean by positions rounded to 1/1024, rounded half away from zero",
         rounded.astype(x.dtype),
     )
+    rounded = total(taps_of_floats, 1 << FINE) + (1 << 2 * FINE - 1) >> 2 * FINE
+    yield "weights_of_11_bits", "a mean by weights rounded to 1/2048, rounded half up", rounded.astype(x.dtype)
 
 
-def _of_table(function: Callable[[Array, float], Array]) -> Callable[[Node, Values], Tried]:
+def _of_16_bits(
+    table: Callable[[Array, float], Array], whole: Mapping[float, Callable[[Array], Array]]
+) -> Callable[[Node, Values], Tried]:
+    """By a table, as the reference kernels do. whole: by the input's scale, what faster kernels compute instead."""
+
     def found(node: Node, values: Values) -> Tried:
         t, x = _one(node, values)
         if x.dtype == np.int16 and t.is_quantised:
-            made = function(x.astype(np.int64), float(t.quantised.scales[0]))
-            yield "interpolated_table", "interpolation in a table of sigmoid", _stored(node.outputs[0], made)
+            q, scale = x.astype(np.int64), float(t.quantised.scales[0])
+            yield "interpolated_table", "interpolation in a table of sigmoid", _stored(node.outputs[0], table(q, scale))
+            if scale in whole:
+                sentence = "exp and a division in fixed point of 16 bits"
+                yield "fixed_point_exp", sentence, _stored(node.outputs[0], whole[scale](q))
 
     return found
 
@@ -168,10 +193,10 @@ def _high(x: Array, m: Array) -> Array:
 FINDERS: dict[str, Callable[[Node, Values], Tried]] = {
     "DIV": _divided,
     "LEAKY_RELU": _leaky,
-    "LOGISTIC": _of_table(tables.sigmoid),
+    "LOGISTIC": _of_16_bits(tables.sigmoid, {2**-12: sixteen_bits.sigmoid}),
     "MEAN": _reduced,
     "RESIZE_BILINEAR": _resized,
     "SOFTMAX": _softmax,
     "SUM": _reduced,
-    "TANH": _of_table(tables.tanh),
+    "TANH": _of_16_bits(tables.tanh, {2**-12: partial(sixteen_bits.tanh, left=0), 2**-11: partial(sixteen_bits.tanh, left=1)}),
 }
