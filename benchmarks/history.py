@@ -34,7 +34,7 @@ def _numbers(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def slower(runs: list[Mapping[str, float]], now: Mapping[str, float]) -> list[tuple[str, float]]:
-    """What takes longer than in the best of the last runs, and how many times as long, the worst first."""
+    """The figures that take longer than in the best of the last runs, and how many times as long, the worst first."""
     found = []
     for name, n in now.items():
         before = [run[name] for run in runs[-LAST:] if name in run]

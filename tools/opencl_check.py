@@ -40,7 +40,7 @@ SPECIAL += [1, -1, 0.5, 2, 88.72284, -103.97, 1e-30, 16777216, 4097, 3]
 
 
 class Tally:
-    """What was compared: cases and outputs by section and kernel, and the cases that differ or fail."""
+    """Cases and outputs that were compared, by section and kernel, and the cases that differ or fail."""
 
     def __init__(self) -> None:
         self.end = 0.0  # of the time for a section
@@ -340,7 +340,7 @@ def _normalised(x: Any) -> Any:
 
 
 def check_large(devices: Devices, tally: Tally) -> None:
-    """What is timed, and sums of products, on a part each of normal and of hostile elements."""
+    """The calls that are timed, and sums of products, on normal and on hostile elements."""
     matrices, images = (1, 1, 700, 500), (2, 24, 40, 40)
     more = [
         ("product", _product, matrices, 1, "float32"),

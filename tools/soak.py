@@ -204,7 +204,7 @@ def processor() -> str:
 
 
 def kept() -> list[dict[str, Any]]:
-    """What files gave, in the order of the sittings."""
+    """Results of files of tests, in the order of the sittings."""
     return [*map(json.loads, RESULTS.read_text().splitlines())] if RESULTS.exists() else []
 
 

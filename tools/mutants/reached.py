@@ -39,7 +39,7 @@ class Test(NamedTuple):
 
 
 class Reached:
-    """What was found out of each file of tests, kept in a folder."""
+    """Findings about each file of tests, kept in a folder."""
 
     def __init__(self, folder: Path, root: Path) -> None:
         self.folder, self.root = folder, root
