@@ -11,7 +11,7 @@ from benchmarks.timing import best
 
 def run() -> list[dict[str, Any]]:
     won = tune.tune(lambda found: print(tune.shown(found)))
-    families = {t.family: import_module(f"anydml.kernels.{t.family}.tuning") for t in tune.TRIALS}
+    families: dict[str, Any] = {t.family: import_module(f"anydml.kernels.{t.family}.tuning") for t in tune.TRIALS}
     before = {family: module.TUNING for family, module in families.items()}
     rows = []
     try:
@@ -20,7 +20,7 @@ def run() -> list[dict[str, Any]]:
             for family, module in families.items():
                 own = {name.rpartition(".")[2]: n for name, n in won.items() if name.rpartition(".")[0] == family}
                 usual = type(module.TUNING)()
-                module.TUNING = usual._replace(**own) if kind == "tuned" else usual  # type: ignore[attr-defined]
+                module.TUNING = usual._replace(**own) if kind == "tuned" else usual
             for name, call, _ in tune.ready([*tune.arguments()]):
                 made.setdefault(name, {})[kind] = call
         for name, calls in made.items():
@@ -32,5 +32,5 @@ def run() -> list[dict[str, Any]]:
             )
     finally:
         for family, module in families.items():
-            module.TUNING = before[family]  # type: ignore[attr-defined]
+            module.TUNING = before[family]
     return rows

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from math import exp, log
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,26 +135,26 @@ def tune(told: Callable[[Found], object], timer: Timer = seconds, trials: Sequen
     The process's thresholds are the same again at the end.
     """
     trials = TRIALS if trials is None else trials
-    modules = {t.family: import_module(f"anydml.kernels.{t.family}.tuning") for t in trials}
+    modules: dict[str, Any] = {t.family: import_module(f"anydml.kernels.{t.family}.tuning") for t in trials}
     before = {family: module.TUNING for family, module in modules.items()}
     won: dict[str, int] = {}
     try:
         for module in modules.values():
-            module.TUNING = type(module.TUNING)()  # type: ignore[attr-defined]
+            module.TUNING = type(module.TUNING)()
         for trial in trials:
             found = _tried(trial, modules[trial.family], timer)
             if found.best != found.before:
                 module = modules[trial.family]
-                module.TUNING = module.TUNING._replace(**{trial.name: found.best})  # type: ignore[attr-defined]
+                module.TUNING = module.TUNING._replace(**{trial.name: found.best})
                 won[f"{trial.family}.{trial.name}"] = found.best
             told(found)
     finally:
         for family, module in modules.items():
-            module.TUNING = before[family]  # type: ignore[attr-defined]
+            module.TUNING = before[family]
     return won
 
 
-def _tried(trial: Trial, module: ModuleType, timer: Timer) -> Found:
+def _tried(trial: Trial, module: Any, timer: Timer) -> Found:
     now = module.TUNING
     before: int = getattr(now, trial.name)
     calls, outputs = _ready(trial.calls)
@@ -164,10 +163,10 @@ def _tried(trial: Trial, module: ModuleType, timer: Timer) -> Found:
         if candidate == before:
             continue
         try:
-            module.TUNING = now._replace(**{trial.name: candidate})  # type: ignore[attr-defined]
+            module.TUNING = now._replace(**{trial.name: candidate})
             others, theirs = _ready(trial.calls)
         finally:
-            module.TUNING = now  # type: ignore[attr-defined]
+            module.TUNING = now
         for x, y in zip(outputs, theirs, strict=True):
             assert x.tobytes() == y.tobytes(), f"{trial.family}.{trial.name} = {candidate} changes a result"
         faster = compared(calls, others, 6, timer)

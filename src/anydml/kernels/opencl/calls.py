@@ -253,6 +253,11 @@ def store(opened: Opened, to: DeviceMemory, offsets: NDArray[np.int64], elements
     opened.launch(kernel, len(entries))
 
 
+def unbound(arrays: object) -> Any:
+    """`Built.bind` of kernels that are bound to a device's memory instead of arrays."""
+    raise AssertionError("a device's kernel is bound to its memory")
+
+
 # --- parts of kernels ---
 
 

@@ -41,6 +41,7 @@ from anydml.kernels.opencl.calls import (
     end,
     note,
     number,
+    unbound,
 )
 from anydml.kernels.opencl.overlap import overlap
 from anydml.kernels.problem import Problem
@@ -120,11 +121,7 @@ def lower(problem: Problem, machine: Machine) -> Built | Refused:
         shifted = out._replace(offset=out.offset + to.offset)
         return [ElementCall(workspace.opened, workspace, Stage(text, arguments), size, units, shifted, listing)]
 
-    return Built(_unbound, counted=counted, on_device=bound)
-
-
-def _unbound(arrays: Any) -> Any:
-    raise AssertionError("a device's kernel is bound to its memory")
+    return Built(unbound, counted=counted, on_device=bound)
 
 
 def _layout(k: int, names: Sequence[str | None], types: Sequence[DataType], dims: Sequence[MapDimension]) -> str:

@@ -37,6 +37,7 @@ from anydml.kernels.opencl.calls import (
     end,
     note,
     number,
+    unbound,
 )
 from anydml.kernels.opencl.maps import FEW_ARGUMENTS, NARROW
 from anydml.kernels.opencl.overlap import Copies
@@ -78,11 +79,7 @@ def lower(problem: Problem, machine: Machine) -> Built | Refused:
             return Refused(made)
         outputs.append(made)
     counted = Counted() if any(o.lists for o in outputs) else None
-    return Built(_unbound, counted=counted, on_device=partial(_bound, tuple(outputs), problem))
-
-
-def _unbound(arrays: Any) -> Any:
-    raise AssertionError("a device's kernel is bound to its memory")
+    return Built(unbound, counted=counted, on_device=partial(_bound, tuple(outputs), problem))
 
 
 def _output(name: str, nest: Nest, problem: Problem, stage: str, host: Any) -> NestOutput | str:

@@ -39,6 +39,7 @@ from anydml.kernels.opencl.calls import (
     end,
     note,
     number,
+    unbound,
 )
 from anydml.kernels.opencl.maps import FEW_ARGUMENTS, NARROW
 from anydml.kernels.opencl.overlap import Copies
@@ -48,6 +49,7 @@ from anydml.kernels.reduce.accumulator import Accumulator, Compensated
 from anydml.kernels.reduce.joint import JOINT
 from anydml.kernels.reduce.key import SHORT, ReductionKey, same_along
 from anydml.kernels.reduce.moments import MOMENTS_OF, with_moments
+from anydml.kernels.reduce.passes import joined, of_lines
 from anydml.kernels.reduce.walk import RowWalk
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.places import Numbering
@@ -103,11 +105,7 @@ def lower(problem: Problem, machine: Machine) -> Built | Refused:
             return Refused(made)
         outputs.append(made)
     counted = Counted() if any(emitted(o.key, machine.stage, careful=False)[1] for o in outputs) else None
-    return Built(_unbound, counted=counted, on_device=partial(_bound, outputs, problem, machine.stage))
-
-
-def _unbound(arrays: Any) -> Any:
-    raise AssertionError("a device's kernel is bound to its memory")
+    return Built(unbound, counted=counted, on_device=partial(_bound, outputs, problem, machine.stage))
 
 
 def _output(r: Rows, nest: Nest, problem: Problem, host: Any, stage: str) -> RowsOutput | str:
@@ -388,11 +386,11 @@ class _RowItems:
 
         def block(i: str, kept: list[Value]) -> list[Value]:
             _, made = body.loop(i, body.op(f"add i64 {i}, {size}"), 1, starts, step)
-            return _joined(accumulators, kept, made) if exact else _merged(accumulators, kept, made)
+            return joined(accumulators, kept, made) if exact else _merged(accumulators, kept, made)
 
         i, kept = body.loop("0", turns, size, begun, block)
         if exact:
-            kept = _of_lines(accumulators, kept)
+            kept = of_lines(accumulators, kept)
         return body.loop(i, turns, 1, kept, step)[1]
 
     def _together(self, accumulators: list[Accumulator], values: list[Value]) -> list[Value]:
@@ -488,22 +486,4 @@ def _merged(accumulators: Sequence[Accumulator], a: list[Value], b: list[Value])
     for accumulator in accumulators:
         first, past = len(found), len(found) + len(accumulator.starts)
         found += accumulator.merged(a[first:past], b[first:past])
-    return found
-
-
-def _joined(accumulators: Sequence[Accumulator], kept: list[Value], values: list[Value]) -> list[Value]:
-    found: list[Value] = []
-    first = 0
-    for a in accumulators:
-        found += a.joined(kept[len(found) : len(found) + len(a.over_lines)], values[first : first + len(a.starts)])
-        first += len(a.starts)
-    return found
-
-
-def _of_lines(accumulators: Sequence[Accumulator], kept: list[Value]) -> list[Value]:
-    found: list[Value] = []
-    first = 0
-    for a in accumulators:
-        found += a.of_lines(kept[first : first + len(a.over_lines)])
-        first += len(a.over_lines)
     return found

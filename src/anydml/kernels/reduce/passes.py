@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
 from anydml.kernels.code.values import Kind, Value, part
@@ -153,7 +153,7 @@ class Passes:
             own = made[: len(starts)]
             for u in range(1, times):
                 own = _merged(accumulators, own, made[u * len(starts) : (u + 1) * len(starts)])
-            return _joined(accumulators, values, own)
+            return joined(accumulators, values, own)
 
         def alone(values: list[Value]) -> list[Value]:
             if shares is None:
@@ -180,7 +180,7 @@ class Passes:
             walk.finish(s, accumulators, [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)])
             return
         values = self.row.lines([v for a in accumulators for v in a.over_lines], line)
-        walk.finish(s, accumulators, [_of_lines(accumulators, values)])
+        walk.finish(s, accumulators, [of_lines(accumulators, values)])
 
     def _blocks(
         self,
@@ -202,10 +202,10 @@ class Passes:
 
             def exact(i: str, kept: list[Value]) -> list[Value]:
                 _, made = body.loop(i, body.op(f"add i64 {i}, {size}"), step, starts, group)
-                return _joined(accumulators, kept, made)
+                return joined(accumulators, kept, made)
 
             i, kept = body.loop("0", "%n", size, [v for a in accumulators for v in a.over_lines], exact)
-            return body.loop(i, "%n", step, _of_lines(accumulators, kept), group)
+            return body.loop(i, "%n", step, of_lines(accumulators, kept), group)
         size = self.key.block(step // self.key.lanes) * step
 
         def block(i: str, values: list[Value]) -> list[Value]:
@@ -245,7 +245,7 @@ def _merged(accumulators: list[Accumulator], a: list[Value], b: list[Value]) -> 
     return found + b[len(found) :]
 
 
-def _joined(accumulators: list[Accumulator], kept: list[Value], values: list[Value]) -> list[Value]:
+def joined(accumulators: Sequence[Accumulator], kept: list[Value], values: list[Value]) -> list[Value]:
     """The values that accumulators carry from line to line, after one more line."""
     found: list[Value] = []
     first = 0
@@ -255,7 +255,7 @@ def _joined(accumulators: list[Accumulator], kept: list[Value], values: list[Val
     return found
 
 
-def _of_lines(accumulators: list[Accumulator], kept: list[Value]) -> list[Value]:
+def of_lines(accumulators: Sequence[Accumulator], kept: list[Value]) -> list[Value]:
     """The accumulators' values from those that they carry from line to line."""
     found: list[Value] = []
     first = 0

@@ -14,7 +14,7 @@ from anydml.kernels.evaluate.tally import Counted
 from anydml.kernels.kernel import Built, DeviceMemory, Machine, Refused
 from anydml.kernels.match.contraction import SUM, Contraction, contractions
 from anydml.kernels.numbers.singles import SINGLES
-from anydml.kernels.opencl.calls import Workspace
+from anydml.kernels.opencl.calls import Workspace, unbound
 from anydml.kernels.opencl.contract.calls import ContractionCall, Part
 from anydml.kernels.opencl.contract.text import TextKey
 from anydml.kernels.problem import Problem
@@ -57,7 +57,7 @@ def lower(problem: Problem, machine: Machine) -> Built | Refused:
     def bound(workspace: Workspace, memory: Mapping[str, DeviceMemory]) -> Sequence[ContractionCall]:
         return [ContractionCall(workspace, part, machine.stage, output, decision, memory) for part in parts]
 
-    return Built(_unbound, counted=counted, on_device=bound)
+    return Built(unbound, counted=counted, on_device=bound)
 
 
 def _part(c: Contraction, made: FloatLayout, output: Any) -> Part:
@@ -77,7 +77,3 @@ def _part(c: Contraction, made: FloatLayout, output: Any) -> Part:
     steps = [by_variable.get(v, [0] * len(c.start)) for v in made.order]
     names = {f.name for f in c.factors} | {str(s.name) for s in c.streams if s.name not in (None, SUM)}
     return Part(key, made, Numbering([v.size for v in made.order], steps, c.start), tuple(sorted(names)))
-
-
-def _unbound(arrays: Any) -> Any:
-    raise AssertionError("a device's kernel is bound to its memory")
