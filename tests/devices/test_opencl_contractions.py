@@ -97,6 +97,13 @@ def test_products_of_several_tiles_have_the_bits_of_the_cpu(there: dml.Device, r
     ran(len(several) * M * N, M * N)
 
 
+def test_more_rows_than_kernels_number_are_refused(there: dml.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(family, "MOST", 100)
+    assert there.compile(rows_times_columns(100, 70, 100)).kernel_name == NAME
+    assert there.compile(rows_times_columns(101, 70, 100)).kernel_name != NAME
+    assert there.compile(rows_times_columns(100, 70, 101)).kernel_name != NAME
+
+
 def test_long_work_is_cut(there: dml.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """Launches of one tile, whose number grows."""
     monkeypatch.setattr(calls, "UNITS", 1)

@@ -23,6 +23,7 @@ from anydml.kernels.undecided.places import Numbering
 
 FEW = 8  # rows or columns; with no more of them, and few terms, each element is a work item's
 FEW_TERMS = 64
+MOST = 1 << 30  # rows or columns, which kernels number in 32 bits
 
 
 def lower(problem: Problem, machine: Machine) -> Built | Refused:
@@ -49,6 +50,8 @@ def lower(problem: Problem, machine: Machine) -> Built | Refused:
             return Refused(made)
         if made.terms > MOST_TERMS:
             return Refused(f"sums have more than {MOST_TERMS} terms")
+        if max(made.rows, made.columns) > MOST:
+            return Refused(f"there are more than {MOST} rows or columns")
         parts.append(_part(c, made, output.data_type))
     if not parts or all(p.layout.terms <= FEW_TERMS and min(p.layout.rows, p.layout.columns) <= FEW for p in parts):
         return Refused("there are few products")
