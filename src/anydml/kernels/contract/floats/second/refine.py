@@ -19,6 +19,7 @@ from anydml.kernels.contract.floats.second.compensated import joined, plus, resu
 from anydml.kernels.contract.floats.stores import list_of
 from anydml.kernels.numbers.doubled.arithmetic import Precise
 from anydml.kernels.numbers.functions.pairs import Pair
+from anydml.kernels.undecided.lists import mark
 from anydml.tensor import DataType
 
 LANES = 2  # all hold the same element
@@ -201,8 +202,4 @@ class Refining:
         body = self.body
         index = body.op(f"add i64 {body.op(f'mul i64 {row}, %columns')}, {c}")
         index = body.op(f"add i64 {index}, %bit")
-        byte = body.at("%bits", body.op(f"lshr i64 {index}, 3"))
-        place = body.op(f"trunc i64 {body.op(f'and i64 {index}, 7')} to i8")
-        bit = body.op(f"shl i8 1, {place}")
-        body.op(f"atomicrmw or ptr {byte}, i8 {bit} monotonic")  # other threads mark other bits of the byte
-        body.store("i64", body.op(f"add i64 {body.load('i64', '%open')}, 1"), "%open")
+        mark(body, "%bits", index, "%open")
