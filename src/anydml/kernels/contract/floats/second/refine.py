@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.elements import split, streams
-from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
+from anydml.kernels.contract.floats.epilogue import EpilogueKey, with_streams
 from anydml.kernels.contract.floats.formula import rounded, stored, stored_precisely
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.second.compensated import joined, plus, result, together, wide
@@ -24,21 +25,14 @@ from anydml.tensor import DataType
 
 LANES = 2  # all hold the same element
 # f1, f2: the columns' inner sizes for streams; bit: the number of the first row's first bit; columns: bits from row to row
-ARGUMENTS = (
-    "a", "a_row", "a_term", "b", "n1", "n2", "b0", "b1", "b2", "b_term", "channels", "positions", "table",
-    "list", "counter", "first", "f1", "f2", "bits", "bit", "columns", "open",
-    "sums", "sums_row", "b_norms", "rows_at", "tile", "height", "panels_at", "panel", "width",
-)  # fmt: skip
-POINTERS = {"a", "b", "table", "list", "counter", "bits", "open", "sums", "b_norms", "rows_at", "panels_at"}
-
-
-def argument_names(key: EpilogueKey) -> list[str]:
-    """The arguments of the kernel, in order."""
-    return [*ARGUMENTS, *places(len(key.layouts))]
+ARGUMENTS = Signature(
+    "*a a_row a_term *b n1 n2 b0 b1 b2 b_term channels positions *table *list *counter first f1 f2 *bits bit columns *open "
+    "*sums sums_row *b_norms *rows_at tile height *panels_at panel width"
+)
 
 
 def refined(target: Target, key: EpilogueKey, factors: tuple[DataType, DataType]) -> str:
-    """The kernel that decides listed elements; arguments: `argument_names`. open: the count of elements left undecided."""
+    """The kernel that decides listed elements; arguments: ARGUMENTS, and streams. open: counts elements left undecided."""
     return Refining(target, key, factors).text()
 
 
@@ -50,7 +44,7 @@ class Refining:
 
     def text(self) -> str:
         body = self.body
-        arguments(body, argument_names(self.key), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.key.layouts))})
+        with_streams(ARGUMENTS, len(self.key.layouts)).load(body)
         self.list = list_of(body)
         body.loop("0", self.list.count(), 1, [], self._entry)
         body.do("ret i64 0")
