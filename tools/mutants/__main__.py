@@ -9,22 +9,16 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import random
 import sys
 from collections import Counter
 from typing import Any
 
 from mutants import chosen, generated
 from mutants.equivalents import EQUIVALENT
-from mutants.mutant import SOURCE, Mutant
+from mutants.mutant import Mutant
 from mutants.trying import FOLDER, Tree
 
 OUTCOMES = FOLDER / "outcomes.jsonl"
-
-
-def digest(mutant: Mutant) -> str:
-    """A digest of the file with the fault."""
-    return hashlib.sha256(mutant.planted((SOURCE / mutant.path).read_bytes())).hexdigest()[:16]
 
 
 def kept() -> dict[str, dict[str, Any]]:
@@ -35,17 +29,17 @@ def kept() -> dict[str, dict[str, Any]]:
 
 
 def done(mutant: Mutant, outcomes: dict[str, dict[str, Any]], again: str) -> bool:
-    """Whether a fault was tried in today's file; again: the status with which it is tried once more."""
+    """Whether a fault was tried in today's function; again: the status with which it is tried once more."""
     before = outcomes.get(mutant.name, {})
-    return before.get("digest") == digest(mutant) and before["status"] != again
+    return before.get("digest") == mutant.digest and before["status"] != again
 
 
 def drawn(arguments: argparse.Namespace) -> list[Mutant]:
-    """The faults that are asked for, in an order that mixes all families."""
+    """The faults that are asked for, in an order that mixes all families, and that stays when others are added."""
     kinds = arguments.kinds.split(",") if arguments.kinds else None
     every = [*generated.mutants(), *chosen.mutants()]
     found = [m for m in every if arguments.path in m.path and (kinds is None or m.kind in kinds)]
-    random.Random(arguments.seed).shuffle(found)
+    found.sort(key=lambda m: hashlib.sha256(f"{arguments.seed} {m.name}".encode()).digest())
     return found[: arguments.count or None]
 
 
@@ -85,7 +79,7 @@ def main() -> int:
             waiting.remove(m)
             beside = [o["by"].split(" - ")[0] for o in outcomes.values() if o["name"].startswith(f"{m.path}:") and o["by"]]
             outcome = tree.try_(m, arguments.limit, beside[-5:])
-            outcomes[m.name] = {"name": m.name, "digest": digest(m), **outcome._asdict()}
+            outcomes[m.name] = {"name": m.name, "digest": m.digest, **outcome._asdict()}
             with OUTCOMES.open("a") as file:
                 file.write(json.dumps(outcomes[m.name]) + "\n")
             told = f"{outcome.status} in {outcome.seconds:.1f} s, {outcome.tests} tests {outcome.by}"
