@@ -15,7 +15,7 @@ class Mutant(NamedTuple):
     """path: below src/anydml. inside: the function or class around the piece, "" for a module's. nth: of that kind in there.
 
     start, end: the bytes that are replaced. digest: of the function around it with the fault, which tells outcomes of today's
-    source from older ones.
+    source from older ones. text: its lines.
     """
 
     path: str
@@ -27,6 +27,7 @@ class Mutant(NamedTuple):
     before: str
     after: str
     digest: str = ""
+    text: str = ""
 
     @property
     def name(self) -> str:
@@ -96,4 +97,6 @@ class Source:
         nth = self._found[inside, kind] = self._found.get((inside, kind), 0) + 1
         planted = b"|".join((self.raw[first:start], self.raw[start:end], after.encode(), self.raw[end:last]))
         digest = hashlib.sha256(planted).hexdigest()[:16]
-        return Mutant(self.path, inside, kind, nth, start, end, self.raw[start:end].decode(), after, digest)
+        lines = self.raw[self.raw.rfind(b"\n", 0, start) + 1 : end] + self.raw[end:].split(b"\n", 1)[0]
+        text = " ".join(lines.decode().split())
+        return Mutant(self.path, inside, kind, nth, start, end, self.raw[start:end].decode(), after, digest, text)
