@@ -24,7 +24,7 @@ from mutants.mutant import SOURCE, Mutant, Source  # noqa: E402
 
 KINDS = {
     *("bound/16", "bound*16", "bound=0", "comparison", "comparison in code", "guard dropped", "rule dropped", "zero point"),
-    *("half away", chosen.LIST, chosen.PHASE, chosen.TAIL, chosen.ROUNDED),
+    *("half away", chosen.LIST, chosen.PHASE, chosen.TAIL, chosen.ROUNDED, chosen.STEP),
 }
 STEP = 4  # of so many files, those of one are looked at
 
@@ -53,6 +53,7 @@ def test_each_fault_is_another_text_and_one_in_ten_parsed(every: list[Mutant], r
 def test_there_are_faults_of_every_kind_in_every_folder(every: list[Mutant]) -> None:
     assert {m.kind for m in every} == KINDS
     families = {"attention", "contract", "elementwise", "nests", "numbers", "recurrence", "reduce", "scan", "windows"}
+    families |= {"copy", "irregular", "order", "random"}
     assert {m.path.split("/")[1] for m in every if m.path.startswith("kernels/")} >= families
 
 

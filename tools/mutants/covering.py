@@ -134,7 +134,7 @@ kernels/order/
 kernels/opencl/
     devices/test_opencl.py devices/test_opencl_contractions.py
 kernels/random/
-    operators/test_operators.py
+    operators/test_operators.py operators/test_moves_and_maps.py
 kernels/recurrence/
     kernels/recurrence/test_recurrence_bounds.py kernels/recurrence/test_recurrence_elements.py
     kernels/recurrence/test_recurrences.py kernels/recurrence/test_recurrences_data.py
