@@ -53,7 +53,7 @@ CHOSEN = (
     ("kernels/copy/strided.py", STEP, "{value: CONSTANT * i for i, value in", "{value: 0 for i, value in"),
     ("kernels/copy/tiles.py", TAIL, 'across, wide), _clamped(text, j, "%n", tall)', "across, wide), j"),
     ("kernels/irregular/emit.py", TAIL, 'f"icmp uge {kind} {value}, {limit if', 'f"icmp ugt {kind} {value}, {limit if'),
-    ("kernels/irregular/emit.py", TAIL, "count, 1, [], single)\n\n    return _mover", "done, 1, [], single)\n\n    return _mover"),
+    ("kernels/irregular/emit.py", TAIL, "fold(text, done, count, 1, [], single)", "fold(text, done, done, 1, [], single)"),
     ("kernels/irregular/family.py", STEP, "if found.before:", "if found.before and threads > 1:"),
     ("kernels/irregular/loops.py", TAIL, "size = loop.turns - step * (count - 1)", "size = step"),
     ("kernels/irregular/reversing.py", TAIL, 'text.op(f"sub i64 {length}, 1")', 'text.op(f"sub i64 {length}, 2")'),
