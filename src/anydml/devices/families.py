@@ -232,11 +232,19 @@ def reduce_opencl() -> Lower:
     return lower
 
 
+@cache
+def irregular_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.scatters import lower
+    return lower
+
+
 CPU = "cpu/"  # before the names of families that serve another device
 OPENCL: Families = {
     "elementwise:opencl": elementwise_opencl,
     "contract.floats:opencl": contract_opencl,
     "reduce:opencl": reduce_opencl,
+    "irregular:opencl": irregular_opencl,
     "nests:opencl": nests_opencl,
 }
 
