@@ -239,12 +239,20 @@ def irregular_opencl() -> Lower:
     return lower
 
 
+@cache
+def order_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.order import lower
+    return lower
+
+
 CPU = "cpu/"  # before the names of families that serve another device
 OPENCL: Families = {
     "elementwise:opencl": elementwise_opencl,
     "contract.floats:opencl": contract_opencl,
     "reduce:opencl": reduce_opencl,
     "irregular:opencl": irregular_opencl,
+    "order:opencl": order_opencl,
     "nests:opencl": nests_opencl,
 }
 

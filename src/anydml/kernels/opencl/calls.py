@@ -51,6 +51,10 @@ class Workspace:
             self._scratch = self.opened.allocate(self._scratch_bytes)
         return self._scratch
 
+    def part(self, start: int, nbytes: int) -> Any:
+        """A part of the scratch. start: a multiple of 4096 bytes."""
+        return self.scratch.get_sub_region(start, nbytes)
+
     def call(self, words: int) -> int:
         """The number of one more call, with lists of so many words."""
         self.words = max(self.words, words)
