@@ -246,6 +246,13 @@ def order_opencl() -> Lower:
     return lower
 
 
+@cache
+def random_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.random import lower
+    return lower
+
+
 CPU = "cpu/"  # before the names of families that serve another device
 OPENCL: Families = {
     "elementwise:opencl": elementwise_opencl,
@@ -253,6 +260,7 @@ OPENCL: Families = {
     "reduce:opencl": reduce_opencl,
     "irregular:opencl": irregular_opencl,
     "order:opencl": order_opencl,
+    "random:opencl": random_opencl,
     "nests:opencl": nests_opencl,
 }
 

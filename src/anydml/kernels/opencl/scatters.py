@@ -62,9 +62,7 @@ def lower(problem: Problem, machine: Machine) -> Built | Refused:
     first = before.on_device
     indices = problem.tensors[found.indices.tensor].data_type
     narrow = max(prod(found.sizes), prod(into.sizes)) < NARROW
-    key = ScatterKey(
-        len(found.sizes), len(into.sizes), tuple(n.wraps for n in found.named), indices, into.data_type, narrow
-    )
+    key = ScatterKey(len(found.sizes), len(into.sizes), tuple(n.wraps for n in found.named), indices, into.data_type, narrow)
     text = emitted(key)
 
     def bound(workspace: Workspace, memory: Mapping[str, DeviceMemory]) -> Sequence[DeviceCall]:
