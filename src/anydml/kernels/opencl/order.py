@@ -28,7 +28,7 @@ AT_ONCE = 1 << 25  # elements that are sorted at once, if they are not one line
 BLOCK = 256  # counts that a work item adds up
 LEAST, PIECES = 64, 1 << 14  # elements of a chunk, at least; chunks, if these are longer
 RADIX, DIGIT = 16, 4
-_UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
+UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 
 
 class OrderKey(NamedTuple):
@@ -116,7 +116,7 @@ def _whole(nbytes: int) -> int:
     return -(-nbytes // 4096) * 4096
 
 
-def _shape(workspace: Workspace, rows: Sequence[Sequence[int]]) -> Any:
+def shape_of(workspace: Workspace, rows: Sequence[Sequence[int]]) -> Any:
     """Sizes and strides in memory of the device."""
     array = np.array(rows or [[0]], np.int64).ravel()
     memory = workspace.opened.allocate(array.nbytes)
@@ -127,20 +127,20 @@ def _shape(workspace: Workspace, rows: Sequence[Sequence[int]]) -> Any:
 @lru_cache(maxsize=64)
 def program(key: OrderKey | ListKey) -> str:
     """The program of sorted lines, or of a list."""
-    lines = [f"#define BLOCK {BLOCK}", f"#define ELEMENT {_UNSIGNED[key.element.element_bits]}", f"#define DIMS {key.dims}"]
+    lines = [f"#define BLOCK {BLOCK}", f"#define ELEMENT {UNSIGNED[key.element.element_bits]}", f"#define DIMS {key.dims}"]
     functions = []
     if isinstance(key, OrderKey):
         body, kind = Body(opencl.target()), Kind(f"i{key.element.element_bits}")
         wide = Kind(f"i{max(32, kind.bits)}")
         made = keys(Value(body, "%bits", kind), key.element, decreasing=key.decreasing).converted("zext", wide)
         functions.append(opencl.function("key_of", [Argument(kind.element, "bits")], body, made))
-        lines += ["#define RANKED", f"#define KEY {_UNSIGNED[wide.bits]}"]
+        lines += ["#define RANKED", f"#define KEY {UNSIGNED[wide.bits]}"]
         lines += ["#define VALUES"] if key.values else []
-        lines += [] if key.positions is None else [f"#define POSITION {_UNSIGNED[key.positions.element_bits]}"]
+        lines += [] if key.positions is None else [f"#define POSITION {UNSIGNED[key.positions.element_bits]}"]
     else:
         lines += ["#define LISTED", f"#define SIGNED_ZEROS {int(key.element.is_float)}", f"#define COLUMNS {key.columns}"]
-        lines += [f"#define TOTAL {_UNSIGNED[key.total.element_bits]}"]
-        lines += [f"#define COORDINATE {_UNSIGNED[key.coordinates.element_bits]}"]
+        lines += [f"#define TOTAL {UNSIGNED[key.total.element_bits]}"]
+        lines += [f"#define COORDINATE {UNSIGNED[key.coordinates.element_bits]}"]
     own = Path(__file__).with_name("order.cl").read_text()
     return opencl.program([*functions, "\n".join(lines), "", own])
 
@@ -174,7 +174,7 @@ def _ranked(
     absent = memory[found.source.name]  # of the arguments for an absent output
     places = [absent._replace(offset=0) if name is None else memory[name] for name in names]
     ends = [x for place in places for x in (place.data, np.int64(place.offset))]
-    shape = _shape(workspace, [(loop.turns, *loop.strides) for loop in loops])
+    shape = shape_of(workspace, [(loop.turns, *loop.strides) for loop in loops])
     if n <= SHORT:
         whole = [*ends, shape, *steps, np.int64(n), np.int64(k)]
         return [ExactCall(workspace, lambda: [Launch(text, "placed", whole, lines * n, 4 * n)])]
@@ -228,7 +228,7 @@ def _listed(
     levels = sums(0, chunks + 1)
     workspace.needs(levels.past)
     rows = [(m, s * itemsize) for m, s in zip(source.sizes, source.explicit_strides, strict=True)]
-    shape = _shape(workspace, rows)
+    shape = shape_of(workspace, rows)
     steps = [np.int64(s * size) for s in coordinates.explicit_strides[-2:]]
 
     def launches() -> list[Launch]:
