@@ -232,11 +232,43 @@ def reduce_opencl() -> Lower:
     return lower
 
 
+@cache
+def irregular_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.scatters import lower
+    return lower
+
+
+@cache
+def order_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.order import lower
+    return lower
+
+
+@cache
+def random_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.random import lower
+    return lower
+
+
+@cache
+def scan_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.scans import lower
+    return lower
+
+
 CPU = "cpu/"  # before the names of families that serve another device
 OPENCL: Families = {
     "elementwise:opencl": elementwise_opencl,
     "contract.floats:opencl": contract_opencl,
     "reduce:opencl": reduce_opencl,
+    "irregular:opencl": irregular_opencl,
+    "scan:opencl": scan_opencl,
+    "order:opencl": order_opencl,
+    "random:opencl": random_opencl,
     "nests:opencl": nests_opencl,
 }
 
