@@ -178,6 +178,13 @@ def contract_opencl() -> Lower:
 
 
 @cache
+def attention_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.attention.family import lower
+    return lower
+
+
+@cache
 def nests_opencl() -> Lower:
     with guard:
         from anydml.kernels.opencl.nests import lower
@@ -236,6 +243,7 @@ CPU = "cpu/"  # before the names of families that serve another device
 OPENCL: Families = {
     "elementwise:opencl": elementwise_opencl,
     "contract.floats:opencl": contract_opencl,
+    "attention:opencl": attention_opencl,
     "reduce:opencl": reduce_opencl,
     "nests:opencl": nests_opencl,
 }
@@ -245,7 +253,6 @@ ON_THE_PROCESSOR = frozenset(
     (
         *("TOP_K", "TOP_K1", "RNN", "LSTM", "GRU", "MAX_UNPOOLING", "SCATTER_ELEMENTS", "SCATTER_ND", "RANDOM_GENERATOR"),
         *("NONZERO_COORDINATES", "CUMULATIVE_PRODUCT", "DYNAMIC_QUANTIZE_LINEAR", "QUANTIZED_LINEAR_AVERAGE_POOLING"),
-        *("MULTIHEAD_ATTENTION", "MULTIHEAD_ATTENTION1"),
     )
 )
 
