@@ -178,6 +178,13 @@ def contract_opencl() -> Lower:
 
 
 @cache
+def contract_integers_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.contract.integers import lower
+    return lower
+
+
+@cache
 def attention_opencl() -> Lower:
     with guard:
         from anydml.kernels.opencl.attention.family import lower
@@ -243,6 +250,7 @@ CPU = "cpu/"  # before the names of families that serve another device
 OPENCL: Families = {
     "elementwise:opencl": elementwise_opencl,
     "contract.floats:opencl": contract_opencl,
+    "contract:opencl": contract_integers_opencl,
     "attention:opencl": attention_opencl,
     "reduce:opencl": reduce_opencl,
     "nests:opencl": nests_opencl,

@@ -286,7 +286,7 @@ def whole(numbers: Numbers) -> dict[str, int]:
 
 
 def _bound(names: tuple[str, ...], numbers: Numbers, memory: Mapping[str, DeviceMemory]) -> tuple[dict[str, int], list[Any]]:
-    """Where the tensors of a kernel begin, in bytes, and their memories."""
+    """The first bytes of a kernel's tensors in their memories, and these."""
     places = {name: numbers[name] for name in names}
     offsets, memories = {}, []
     for name, at in places.items():
