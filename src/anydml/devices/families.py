@@ -185,6 +185,20 @@ def recurrence_opencl() -> Lower:
 
 
 @cache
+def contract_integers_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.contract.integers import lower
+    return lower
+
+
+@cache
+def attention_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.attention.family import lower
+    return lower
+
+
+@cache
 def nests_opencl() -> Lower:
     with guard:
         from anydml.kernels.opencl.nests import lower
@@ -271,6 +285,8 @@ CPU = "cpu/"  # before the names of families that serve another device
 OPENCL: Families = {
     "elementwise:opencl": elementwise_opencl,
     "contract.floats:opencl": contract_opencl,
+    "contract:opencl": contract_integers_opencl,
+    "attention:opencl": attention_opencl,
     "reduce:opencl": reduce_opencl,
     "irregular:opencl": irregular_opencl,
     "scan:opencl": scan_opencl,
@@ -285,7 +301,6 @@ ON_THE_PROCESSOR = frozenset(
     (
         *("TOP_K", "TOP_K1", "MAX_UNPOOLING", "SCATTER_ELEMENTS", "SCATTER_ND", "RANDOM_GENERATOR"),
         *("NONZERO_COORDINATES", "CUMULATIVE_PRODUCT", "DYNAMIC_QUANTIZE_LINEAR", "QUANTIZED_LINEAR_AVERAGE_POOLING"),
-        *("MULTIHEAD_ATTENTION", "MULTIHEAD_ATTENTION1"),
     )
 )
 
