@@ -260,11 +260,19 @@ def scan_opencl() -> Lower:
     return lower
 
 
+@cache
+def staged_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.staged import lower
+    return lower
+
+
 CPU = "cpu/"  # before the names of families that serve another device
 OPENCL: Families = {
     "elementwise:opencl": elementwise_opencl,
     "contract.floats:opencl": contract_opencl,
     "reduce:opencl": reduce_opencl,
+    "staged:opencl": staged_opencl,
     "irregular:opencl": irregular_opencl,
     "scan:opencl": scan_opencl,
     "order:opencl": order_opencl,
