@@ -283,8 +283,7 @@ OPENCL: Families = {
 # operators that an OpenCL device leaves to the processor, by their first examples
 ON_THE_PROCESSOR = frozenset(
     (
-        *("TOP_K", "TOP_K1", "RNN", "LSTM", "GRU", "MAX_UNPOOLING", "SCATTER_ELEMENTS", "SCATTER_ND", "RANDOM_GENERATOR"),
-        *("NONZERO_COORDINATES", "CUMULATIVE_PRODUCT", "DYNAMIC_QUANTIZE_LINEAR", "QUANTIZED_LINEAR_AVERAGE_POOLING"),
+        *("RNN", "LSTM", "GRU"),
         *("MULTIHEAD_ATTENTION", "MULTIHEAD_ATTENTION1"),
     )
 )
