@@ -178,6 +178,13 @@ def contract_opencl() -> Lower:
 
 
 @cache
+def recurrence_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.recurrence.family import lower
+    return lower
+
+
+@cache
 def nests_opencl() -> Lower:
     with guard:
         from anydml.kernels.opencl.nests import lower
@@ -278,15 +285,11 @@ OPENCL: Families = {
     "order:opencl": order_opencl,
     "random:opencl": random_opencl,
     "nests:opencl": nests_opencl,
+    "recurrence:opencl": recurrence_opencl,
 }
 
 # operators that an OpenCL device leaves to the processor, by their first examples
-ON_THE_PROCESSOR = frozenset(
-    (
-        *("RNN", "LSTM", "GRU"),
-        *("MULTIHEAD_ATTENTION", "MULTIHEAD_ATTENTION1"),
-    )
-)
+ON_THE_PROCESSOR = frozenset(("MULTIHEAD_ATTENTION", "MULTIHEAD_ATTENTION1"))
 
 
 def kind_of(device: str) -> str:
