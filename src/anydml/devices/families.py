@@ -281,6 +281,13 @@ def scan_opencl() -> Lower:
     return lower
 
 
+@cache
+def staged_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.staged import lower
+    return lower
+
+
 CPU = "cpu/"  # before the names of families that serve another device
 OPENCL: Families = {
     "elementwise:opencl": elementwise_opencl,
@@ -288,6 +295,7 @@ OPENCL: Families = {
     "contract:opencl": contract_integers_opencl,
     "attention:opencl": attention_opencl,
     "reduce:opencl": reduce_opencl,
+    "staged:opencl": staged_opencl,
     "irregular:opencl": irregular_opencl,
     "scan:opencl": scan_opencl,
     "order:opencl": order_opencl,
@@ -297,12 +305,7 @@ OPENCL: Families = {
 }
 
 # operators that an OpenCL device leaves to the processor, by their first examples
-ON_THE_PROCESSOR = frozenset(
-    (
-        *("TOP_K", "TOP_K1", "MAX_UNPOOLING", "SCATTER_ELEMENTS", "SCATTER_ND", "RANDOM_GENERATOR"),
-        *("NONZERO_COORDINATES", "CUMULATIVE_PRODUCT", "DYNAMIC_QUANTIZE_LINEAR", "QUANTIZED_LINEAR_AVERAGE_POOLING"),
-    )
-)
+ON_THE_PROCESSOR: frozenset[str] = frozenset()
 
 
 def kind_of(device: str) -> str:
