@@ -324,8 +324,8 @@ def families_in_graphs(device: str) -> Families:
 
 
 def families_of_fused(device: str) -> Families:
-    """The families that take fused statements."""
-    return FUSED[device] if device in FUSED else _beside(FUSED["cpu"])
+    """The families that take fused statements. An OpenCL device computes what has no kernel there unfused, if it can."""
+    return FUSED.get(device, OPENCL)
 
 
 def _beside(others: Families) -> Families:
