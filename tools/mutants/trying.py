@@ -11,18 +11,23 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from mutants.covering import files
 from mutants.mutant import ROOT, Mutant
-from mutants.reached import Reached, asked, ordered
+from mutants.reached import Reached, all_asked, asked, ordered
 
 FOLDER = ROOT / ".mutants"  # git ignores it
-COPIED = ("src", "tests", "tools", "docs", "examples", "benchmarks", "pyproject.toml", "README.md", "CHANGELOG.md", "Makefile")
+COPIED = (
+    *("src", "tests", "tools", "docs", "examples", "benchmarks", "pyproject.toml", "mkdocs.yml", "Makefile", "LICENSE"),
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md"),
+)
 LIBRARIES = (  # what tests import most
     "numpy", "llvmlite.binding", "pytest", "xdist.plugin", "hypothesis.extra.numpy", "gmpy2", "flint", "onnx", "onnx.helper",
 )  # fmt: skip
+WHOLE = 3600  # seconds of the processor that all tests may take
 HANGS = 60  # seconds of the processor that a test may take longer than all tests that were chosen
 
 
@@ -57,8 +62,11 @@ class Tree:
         for name in LIBRARIES:
             __import__(name)
 
-    def try_(self, mutant: Mutant, seconds: float, killers: Sequence[str] = ()) -> Outcome:
-        """The outcome of the tests that reach a fault, as many as take so many seconds; killers: tests that come first."""
+    def try_(self, mutant: Mutant, seconds: float, killers: Sequence[str] = (), *, everything: bool = False) -> Outcome:
+        """The outcome of the tests that reach a fault, as many as take so many seconds; killers: tests that come first.
+
+        everything: if none of these fails, all tests are run.
+        """
         given = files(mutant.path, mutant.kind, self.root)
         for file in given:
             self.look(file)
@@ -68,7 +76,10 @@ class Tree:
         start = time.time()
         try:
             self._write(path, mutant.planted(whole))
-            return self._outcome(chosen, seconds)
+            found = self._outcome(partial(asked, chosen), seconds)
+            if everything and found.status == "survived":
+                found = self._of_all(path, whole, mutant, given)
+            return found
         finally:
             self._write(path, whole)
             for made in self.code.iterdir():  # what a fault changes is compiled for nothing else
@@ -86,18 +97,38 @@ class Tree:
         if file not in self.reached:
             self.reached.read(file)
 
-    def _outcome(self, chosen: Sequence[str], seconds: float) -> Outcome:
+    def _of_all(self, path: Path, whole: bytes, mutant: Mutant, first: Sequence[str]) -> Outcome:
+        """The outcome of all tests, the given files first. Tests that fail without the fault, too, are left out."""
+        every = (p.relative_to(self.root).as_posix() for p in sorted((self.root / "tests").rglob("test_*.py")))
+        files = [*dict.fromkeys([*first, *(file for file in every if not file.startswith("tests/pytorch/"))])]
+        failing: list[str] = []
+        spent, tests = 0.0, 0
+        while True:
+            self._write(path, mutant.planted(whole))
+            found = self._outcome(partial(all_asked, files, failing), WHOLE)
+            spent, tests = spent + found.seconds, tests + found.tests
+            by = found.by.split(" - ")[0]
+            if found.status != "caught" or not by.startswith("tests/"):
+                return found._replace(seconds=spent, tests=tests)
+            self._write(path, whole)
+            if self._outcome(partial(asked, [by]), WHOLE).status == "survived":
+                return found._replace(seconds=spent, tests=tests)
+            failing.append(by)
+            files = files[files.index(by.split("::")[0]) :]
+
+    def _outcome(self, work: Callable[[Path], int], seconds: float) -> Outcome:
+        """The outcome of work, which runs tests, and writes down in a file which begins, and which fails."""
         told = self.root / "told.jsonl"
         told.unlink(missing_ok=True)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        status = self._forked(lambda: asked(chosen, told), seconds + HANGS)
+        status = self._forked(lambda: work(told), seconds + HANGS)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         lines = [json.loads(line) for line in told.read_text().splitlines()] if told.exists() else []
         begun = [line for line in lines if "begun" in line]
         for line in lines:
             if "failed" in line:
-                return Outcome("caught", f"{line['failed']} - {line['why']}"[:300], spent, len(begun))
+                return Outcome("caught", f"{line['failed']} - {line['why']}"[:200], spent, len(begun))
         if status == 0:
             return Outcome("survived", "", spent, len(begun))
         last = begun[-1]["begun"] if begun else "the collection of tests"
