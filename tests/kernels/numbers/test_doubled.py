@@ -1,7 +1,7 @@
 """Numbers in twice float64's precision: what each operation says of its result holds, and no bound or guard changes unseen.
 
-Operands are of every size, exact or with a bound, at the ends of domains, and not finite. A bound stands for the numbers at both
-ends, too. `python tests/kernels/numbers/test_doubled.py` prints the table of records.
+Operands have every size, with bounds and without, also at the ends of domains. A result has to hold for both ends of a bound.
+`python tests/kernels/numbers/test_doubled.py` prints the table of records.
 """
 
 from __future__ import annotations
