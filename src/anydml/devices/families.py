@@ -178,6 +178,13 @@ def contract_opencl() -> Lower:
 
 
 @cache
+def recurrence_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.recurrence.family import lower
+    return lower
+
+
+@cache
 def nests_opencl() -> Lower:
     with guard:
         from anydml.kernels.opencl.nests import lower
@@ -232,18 +239,51 @@ def reduce_opencl() -> Lower:
     return lower
 
 
+@cache
+def irregular_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.scatters import lower
+    return lower
+
+
+@cache
+def order_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.order import lower
+    return lower
+
+
+@cache
+def random_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.random import lower
+    return lower
+
+
+@cache
+def scan_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.scans import lower
+    return lower
+
+
 CPU = "cpu/"  # before the names of families that serve another device
 OPENCL: Families = {
     "elementwise:opencl": elementwise_opencl,
     "contract.floats:opencl": contract_opencl,
     "reduce:opencl": reduce_opencl,
+    "irregular:opencl": irregular_opencl,
+    "scan:opencl": scan_opencl,
+    "order:opencl": order_opencl,
+    "random:opencl": random_opencl,
     "nests:opencl": nests_opencl,
+    "recurrence:opencl": recurrence_opencl,
 }
 
 # operators that an OpenCL device leaves to the processor, by their first examples
 ON_THE_PROCESSOR = frozenset(
     (
-        *("TOP_K", "TOP_K1", "RNN", "LSTM", "GRU", "MAX_UNPOOLING", "SCATTER_ELEMENTS", "SCATTER_ND", "RANDOM_GENERATOR"),
+        *("TOP_K", "TOP_K1", "MAX_UNPOOLING", "SCATTER_ELEMENTS", "SCATTER_ND", "RANDOM_GENERATOR"),
         *("NONZERO_COORDINATES", "CUMULATIVE_PRODUCT", "DYNAMIC_QUANTIZE_LINEAR", "QUANTIZED_LINEAR_AVERAGE_POOLING"),
         *("MULTIHEAD_ATTENTION", "MULTIHEAD_ATTENTION1"),
     )

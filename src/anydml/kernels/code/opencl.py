@@ -109,15 +109,19 @@ def kernel(name: str, arguments: Sequence[Argument], body: Body, group: int = 0)
 
     Uncompilable for an instruction that has no translation.
     """
-    helpers = [_helper(text) for text in body.declared if text.startswith("define ")]
     made = _translated(body.lines)
     attribute = f"__attribute__((reqd_work_group_size({group}, 1, 1))) " if group else ""
     head = f"kernel {attribute}void {name}({', '.join(_declared(kind, f'%{n}') for kind, n in arguments)}) {{"
-    return "\n".join([*helpers, head, *made.text(), "}\n"])
+    return "\n".join([*helpers(body), head, *made.text(), "}\n"])
+
+
+def helpers(body: Body) -> list[str]:
+    """The functions that a body calls."""
+    return [_helper(text) for text in body.declared if text.startswith("define ")]
 
 
 def function(name: str, arguments: Sequence[Argument], body: Body, value: Value) -> str:
-    """A function of a program with the body written so far, which returns a value."""
+    """A function of a program with the body written so far, which returns a value. It needs its body's `helpers`."""
     head = f"{TYPES[value.kind.element]} {name}({', '.join(_declared(kind, f'%{n}') for kind, n in arguments)}) {{"
     last = f"  return {_operand(value.kind.element, value.name)};"
     return "\n".join([head, *_translated(body.lines).text(), last, "}\n"])
@@ -343,6 +347,8 @@ class _Function:
             return kind, f"({UNSIGNED[kind]}){_OWN[function]}"
         if function == "atomic_inc":
             return kind, f"(uint)atomic_inc((volatile global int *)({arguments[0]}))"
+        if function == "atomic_max":
+            return kind, f"(uint)atomic_max((volatile global uint *)({arguments[0]}), {arguments[1]})"
         if function == "local_memory":
             self.local.append(f"  local double memory_{len(self.local)}[{int(given[0][1]) // 8}];")
             return kind, f"(local uchar *)memory_{len(self.local) - 1}"

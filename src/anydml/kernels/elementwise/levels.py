@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.elementwise import precise, settled
@@ -21,7 +22,7 @@ from anydml.kernels.undecided.lists import UndecidedList
 
 REMAINDERS = ("fmod", "floor_mod")  # functions with finer stages of their own
 SCALED = {"stream", "constant", "same", "mul", "add", "sub", "max", "min", "absolute", "neg"}
-FINER = ("list", "count")
+FINER = Signature("*list count")
 
 
 def element(body: Body, key: MapKey, streams: Sequence[Value], level: str) -> tuple[Value, Value | None]:
@@ -106,7 +107,7 @@ def finer_kernel(target: Target, key: MapKey, level: str) -> str:
     """`finer_stage` as a kernel; arguments: FINER. It returns how many elements are still on the list."""
     stage, declared = finer_stage(target, key, level)
     body = Body(target)
-    arguments(body, FINER, {"list"})
+    FINER.load(body)
     body.do(f"ret i64 {body.op(f'call i64 @{level}(ptr %list, i64 %count)')}")
     return kernel(body, [*declared, stage])
 

@@ -27,7 +27,6 @@ from anydml.kernels.evaluate.tally import Counted
 from anydml.kernels.kernel import Built, DeviceMemory, Machine, Refused
 from anydml.kernels.match.maps import maps
 from anydml.kernels.opencl.calls import (
-    INT,
     KEPT,
     LISTED,
     RANGE,
@@ -39,6 +38,7 @@ from anydml.kernels.opencl.calls import (
     Workspace,
     each_listed,
     end,
+    index_of,
     note,
     number,
     unbound,
@@ -189,16 +189,7 @@ def _arguments(item: ItemKey) -> list[Argument]:
 
 def _offsets(body: Body, item: ItemKey, i: Value) -> list[Value]:
     """The offset of an element in every stream, or its position."""
-    at = [i]
-    if item.dims > 1:
-        at, left = list[Value](), i.converted("trunc", INT) if item.narrow else i
-        for d in range(item.dims - 1, 0, -1):
-            n = Value(body, f"%n{d}", WORD)
-            n = n.converted("trunc", INT) if item.narrow else n
-            rest = body.value(f"udiv {left.kind.text} {left.name}, {n.name}", left.kind)
-            at.insert(0, left - rest * n)
-            left = rest
-        at = [x.converted("zext", WORD) for x in (left, *at)]
+    at = index_of(body, i, [f"%n{d}" for d in range(1, item.dims)], narrow=item.narrow)
     found = []
     for k, (how, t) in enumerate(zip(item.map.layouts, item.map.types, strict=True)):
         offset = Value(body, f"%o{k}", WORD)

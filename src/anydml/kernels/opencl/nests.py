@@ -25,7 +25,6 @@ from anydml.kernels.nests.loops import reduced
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.numbers.known import known_integer
 from anydml.kernels.opencl.calls import (
-    INT,
     LISTED,
     RANGE,
     WORD,
@@ -35,6 +34,7 @@ from anydml.kernels.opencl.calls import (
     Stage,
     Workspace,
     end,
+    index_of,
     note,
     number,
     unbound,
@@ -170,16 +170,10 @@ def emitted(key: NestKey, narrow: bool, stage: str) -> tuple[str, bool, int]:
     body = Body(opencl.target(stage))
     i = number(body)
     at = body.at("%output", "%start")
-    left = i.converted("trunc", INT) if narrow else i
     index = {}
-    for d in reversed(range(program.dims)):
-        n = Value(body, f"%size{d}", WORD)
-        n = n.converted("trunc", INT) if narrow else n
-        rest = body.value(f"udiv {left.kind.text} {left.name}, {n.name}", left.kind)
-        x = (left - rest * n).converted("zext", WORD)
+    for d, x in enumerate(index_of(body, i, [f"%size{d}" for d in range(1, program.dims)], narrow=narrow)):
         at = body.at(at, (x * Value(body, f"%step{d}", WORD)).name)
         index[d] = Index(x, known_integer(0, (1 << program.bits[d]) - 1))
-        left = rest
     bases = {t: body.at(f"%t{t}", f"%o{t}") for t in range(len(program.types))}
     sizes = {v: f"%size{v}" for v in range(len(program.bits))}
     places = {(t, d): (f"%last{t}_{d}", f"%stride{t}_{d}") for t, d in key.places}
