@@ -114,7 +114,7 @@ kernels/numbers/
     kernels/numbers/test_known.py kernels/elementwise/test_map_bounds.py kernels/elementwise/test_elementwise_bounds.py
     kernels/reduce/test_reduce_bounds.py kernels/elementwise/test_elementwise_types.py
 kernels/numbers/doubled/
-    kernels/elementwise/test_map_bounds.py kernels/reduce/test_reduce_bounds.py
+    kernels/numbers/test_doubled.py kernels/elementwise/test_map_bounds.py kernels/reduce/test_reduce_bounds.py
     kernels/elementwise/test_elementwise_precise.py kernels/elementwise/test_elementwise_doubled.py
     kernels/elementwise/test_near_zero.py kernels/recurrence/test_recurrence_elements.py
 kernels/numbers/floats/

@@ -22,6 +22,7 @@ from anydml.kernels.nests.elements import NestElements
 from anydml.kernels.nests.items import Index
 from anydml.kernels.nests.key import NestKey
 from anydml.kernels.nests.loops import reduced
+from anydml.kernels.nests.tuning import TUNING
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.numbers.known import known_integer
 from anydml.kernels.opencl.calls import (
@@ -49,6 +50,7 @@ from anydml.schema.statement import Nest
 SUMMED = 64  # terms of a sum up to which a work item adds them up
 LONGEST = 1 << 20  # terms of an extreme
 STEPS = 1 << 26  # units of work for one element, at most
+GUESSED = TUNING.guessed  # turns of a loop that a computed index ends
 
 
 class NestOutput(NamedTuple):
@@ -99,7 +101,7 @@ def _output(name: str, nest: Nest, problem: Problem, stage: str, host: Any) -> N
             text, lists, units = emitted(key, prod(found.sizes[: found.program.dims]) < NARROW, stage)
         except Uncompilable as error:
             return str(error)
-        units *= max(1, prod(found.sizes[found.program.dims :]))
+        units *= max(1, prod(_turns(found)))
         if units > STEPS:
             return "an element takes a work item too long"
         return NestOutput(name, found, key, text, lists, units, Decision(nest, data_type, host))
@@ -108,13 +110,19 @@ def _output(name: str, nest: Nest, problem: Problem, stage: str, host: Any) -> N
 
 def _too_long(found: Matched) -> str:
     """The reason why an element would take a work item too long; "" if it does not."""
-    sizes = found.sizes
+    sizes, turns = found.sizes, prod(_turns(found))
     for op, _, data in found.program.nodes:
         if op == "reduce" and data[0] == "sum" and not found.program.ring and prod(sizes[v] for v in data[1]) > SUMMED:
             return f"a sum has more than {SUMMED} terms"
-        if op in ("reduce", "first_largest") and prod(sizes[found.program.dims :]) > LONGEST:
+        if op in ("reduce", "first_largest") and turns > LONGEST:
             return f"a reduction has more than {LONGEST} terms"
     return ""
+
+
+def _turns(found: Matched) -> list[int]:
+    """The turns of each loop. Where a computed index ends it, usually few are taken."""
+    limited, dims = found.program.limited(), found.program.dims
+    return [min(n, GUESSED) if v in limited else n for v, n in enumerate(found.sizes) if v >= dims]
 
 
 def _bound(
