@@ -1,4 +1,4 @@
-"""Whole models on an OpenCL device beside the CPU device, bit by bit: `python -m tools.opencl_models`.
+"""Whole models on an OpenCL device beside the CPU device, bit by bit: `python -m benchmarks.opencl_models`.
 
 The demo models, ResNet-18 and MobileNetV2 of floats and of integers, a quantised MobileNetV2, an encoder, networks of LSTM and
 GRU, and a decoder with weights of 4 bits; their weights are random. Each is compiled fused and not, and executed twice from
@@ -10,9 +10,8 @@ given: their inputs are random. It needs NumPy, llvmlite, pyopencl, python-flint
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,15 +23,12 @@ from onnx import ModelProto
 import anydml as dml
 from anydml.onnx import Model, load
 from anydml.onnx.compare_runtimes import drawn
+from benchmarks import decoders
+from benchmarks.networks import network
+from benchmarks.small_models import Net
+from benchmarks.starting_models import mobilenet
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT)]
-
-from benchmarks import decoders  # noqa: E402
-from benchmarks.networks import network  # noqa: E402
-from benchmarks.small_models import Net  # noqa: E402
-from benchmarks.starting_models import mobilenet  # noqa: E402
-
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 
@@ -147,14 +143,14 @@ def cases(size: int, part: int) -> Iterator[tuple[str, Callable[[], Case]]]:
         yield "MobileNetV2 as exporters quantise it", lambda: of_proto("quantised MobileNetV2", mobilenet())
 
 
-def compared(case: Case, there: dml.Device, here: dml.Device) -> Found:
-    """All executions of a case, and what its call on buffers does elsewhere, fused and not."""
+def compared(case: Case, there: dml.Device, here: dml.Device, ways: Sequence[bool] = (True, False)) -> Found:
+    """All executions of a case, and what its call on buffers does elsewhere. ways: fused or not."""
     outputs = {name: np.empty(t.sizes, t.data_type.dtype) for name, t in case.graph.outputs.items()}
     wanted = {name: x.copy() for name, x in outputs.items()}
     inputs = _taken(case)
     case.graph.compile(here).bind(**inputs, **wanted).execute()
     found = Found(0, 0, 0, [])
-    for fuse in (True, False):
+    for fuse in ways:
         compiled = case.graph.compile(there, fuse=fuse)
         bound = compiled.bind(**inputs, **outputs)
         for _ in range(2):
