@@ -80,7 +80,7 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
         if body.target.probe is None:
             made, same = singles.agreed(walk.clamped(low), walk.clamped(high), data_type)
             return _unless(body, all_set(same & low.compared("ord", high)), made, lambda: _known(walk, x, carefully))
-        if not (body.target.careful or body.target.later or walk.clamps):
+        if not (body.target.careful or body.target.later or walk.clamps or walk.but_zeros):
             ends = [end.converted("fpext", end.kind.of("double")) for end in (low, high)]
             return record_of_ends(ends[0], ends[1], x.number.guard, data_type.element_bits), "0"
     return _known(walk, x, carefully)
@@ -92,7 +92,7 @@ def _known(walk: LineWalk, x: Standardised, carefully: Callable[[], tuple[Value,
     if x.known is not None and data_type in SINGLES and body.target.probe is None:
         single, certain = x.known(data_type)
         made = singles.narrowed(walk.clamped(single), data_type)
-    elif not walk.clamps and (found := between_ends(x.number, data_type)) is not None:
+    elif not (walk.clamps or walk.but_zeros) and (found := between_ends(x.number, data_type)) is not None:
         made, differ = found
         certain = body.op(f"icmp eq i64 {lanes_as_bits(differ)}, 0")
     else:
