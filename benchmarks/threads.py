@@ -4,9 +4,9 @@ What two cores can gain is measured in the same run, by two processes that compu
 their own. Windows of one process, of both, and of one call on two threads take turns, and the best of each counts. That needs
 an idle machine of at least two cores, since another process slows down two threads more than one; the load is printed first.
 
-One column says something on a busy machine, too: a call for two threads is run piece by piece on one, by the thread's clock, and
-the longest piece of each phase counts. That is what the division of the work allows, without waiting and without the caches and
-the memory that two cores share.
+One column says something on a busy machine, too: a call for two threads is run piece by piece on one, by the thread's clock,
+and the longest piece of each phase counts. That is what the division of the work allows, without waiting and without the caches
+and the memory that two cores share.
 """
 
 from __future__ import annotations
