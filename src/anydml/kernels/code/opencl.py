@@ -353,6 +353,8 @@ class _Function:
             return kind, f"({UNSIGNED[kind]}){_OWN[function]}"
         if function == "atomic_inc":
             return kind, f"(uint)atomic_inc((volatile global int *)({arguments[0]}))"
+        if function == "atomic_max":
+            return kind, f"(uint)atomic_max((volatile global uint *)({arguments[0]}), {arguments[1]})"
         if function == "local_memory":
             self.local.append(f"  local double memory_{len(self.local)}[{int(given[0][1]) // 8}];")
             return kind, f"(local uchar *)memory_{len(self.local) - 1}"
