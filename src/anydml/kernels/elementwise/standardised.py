@@ -381,6 +381,8 @@ def beside_half_ties(x: Value, data_type: DataType) -> Value:
 def all_set(mask: Value) -> str:
     """Whether all lanes of a mask are set."""
     body, lanes = mask.body, mask.kind.lanes
+    if not lanes:
+        return mask.name
     while lanes > body.target.vector_bytes // 4:
         lanes //= 2
         mask = part(mask, 0, lanes) & part(mask, lanes, lanes)
