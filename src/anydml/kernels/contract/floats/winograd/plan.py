@@ -245,8 +245,9 @@ class WinogradPlan(FloatPlan):
         _, norms, plain = self._filters(batch, at)
         key = self.key._replace(padded=False, mixed=True)
         factor = _bits(self.roundings * SLACK * 2.0**-53)
-        summed = Arguments(sums=self.sums, sums_row=sums_row, factor=factor, a_norms=norms, b_norms=self.b_norms)
-        yield self.stored(key, some, columns, streams, **summed)
+        summed = Arguments(sums=self.sums, sums_row=sums_row, a_norms=norms, b_norms=self.b_norms, rests=self.errors)
+        stored = self.stored(key, some, columns, streams, **summed, factor=factor)
+        yield stored
         if not target.later:
             key = self.key._replace(padded=False)
             a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line, windows.place)
@@ -264,7 +265,7 @@ class WinogradPlan(FloatPlan):
             code = engine.compiled(again.summed, target, self.factors, self._contiguous, windows.taps)
             many = (len(some), columns.start, len(columns) // found.sizes[2], _bits(again.factor(found.terms)), plain)
             yield Step(code, (*memory, *many, self.packed_rows, self.sums, sums_row, self.errors, self.counter))
-            yield self.stored(key._replace(again=epilogue.ERRORS), some, columns, streams, **summed, rests=self.errors)
+            yield self.stored_again(stored, key._replace(again=epilogue.ERRORS), factor)
         known = self.unpacked(self.sums, sums_row, self.b_norms)
         yield self.refine(batch, some, columns, self.key, known, streams)
 
