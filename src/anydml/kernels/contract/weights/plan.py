@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
-from anydml.kernels.contract.floats import epilogue
+from anydml.kernels.contract.floats.epilogue import with_streams
 from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.contract.floats.packed.factors import FactorPacking, PackedFactor
 from anydml.kernels.contract.floats.packed.plan import PackedPlan
@@ -25,20 +26,13 @@ class WeightsArguments(NamedTuple):
 
     weights: PackedWeights
 
-    def of(self, group: int) -> list[At | int]:
-        """The addresses of a group's words, scales and zeros, and the bytes of each group."""
+    def of(self, group: int) -> Arguments:
+        """The addresses of a group's words, scales and zeros, the bytes of each group, and their numbers."""
         w = self.weights
-        sizes = (w.group_bytes, GROUP * w.blocks * 4, GROUP * w.blocks)
-        found: list[At | int] = []
-        for name, size in zip((WORDS, SCALES, ZEROS), sizes, strict=True):
-            found += [At(name, group * size), size]
-        return found
-
-    @property
-    def counts(self) -> list[int]:
-        """units, blocks and block_units."""
-        w = self.weights
-        return [w.units, w.blocks, max(1, w.units // w.blocks)]
+        words, scales, zeros = w.group_bytes, GROUP * w.blocks * 4, GROUP * w.blocks
+        places = Arguments(words=At(WORDS, group * words), scales=At(SCALES, group * scales), zeros=At(ZEROS, group * zeros))
+        sizes = Arguments(group_words=words, group_scales=scales, group_zeros=zeros)
+        return places | sizes | Arguments(units=w.units, blocks=w.blocks, block_units=max(1, w.units // w.blocks))
 
 
 class FewRowsOfWeights(FloatPlan):
@@ -74,21 +68,21 @@ class FewRowsOfWeights(FloatPlan):
         row = found.terms * 8
         left, norms = self.rows.at + at * row, self.rows.norms + at * 8
         packed = self.arguments.of(columns.start // GROUP)
-        groups = -(-len(columns) // GROUP)
         code = engine.compiled(rows.summed, target, weights.key, len(some))
-        yield Step(code, (left, row, *packed, groups, *self.arguments.counts, self.sums, self.sums_row, self.counter))
-        streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
-        none = self.counter  # for arguments that only the epilogues of other sums read
-        where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, self.sums_row)
+        of_rows = Arguments(a=left, a_row=row)
+        summed = Arguments(sums=self.sums, sums_row=self.sums_row)
+        groups = -(-len(columns) // GROUP)
+        yield rows.ARGUMENTS.step(code, **of_rows, **packed, groups=groups, **summed, counter=self.counter)
+        streams = self.streams_of(batch, some.start)
         factor = bound_factor(rows.additions(found.terms, len(some), target))
-        of_columns = At(NORMS, 8 * columns.start)
-        listed = (self.entries, self.counter, found.terms, none, none, none, self.constants.none)
-        code = engine.compiled(epilogue.block, target, self.key)
-        yield Step(code, (*where, factor, norms, of_columns, *listed, *streams))
+        bounds = Arguments(factor=factor, a_norms=norms, b_norms=At(NORMS, 8 * columns.start))
+        yield self.stored(self.key, some, columns, streams, **summed, **bounds)
         code = engine.compiled(refine.refined, target, self.key, weights.key)
         bit = (self._number(batch) * found.rows + some.start) * found.columns
-        places = (self.entries, self.counter, columns.start, *found.flat[1:], self.bits, bit, found.columns, self.undecided)
-        yield Step(code, (left, row, *self.arguments.of(0), *self.arguments.counts, *places, *streams))
+        listed = Arguments(list=self.entries, counter=self.counter, first=columns.start, f1=found.flat[1], f2=found.flat[2])
+        marked = Arguments(bits=self.bits, bit=bit, columns=found.columns, open=self.undecided)
+        arguments = with_streams(refine.ARGUMENTS, len(self.places))
+        yield arguments.step(code, **of_rows, **self.arguments.of(0), **listed, **marked, **streams)
 
 
 class ManyRowsOfWeights(PackedPlan):
@@ -116,9 +110,9 @@ class _WeightPacking(FactorPacking):
             width, done = across * self.lanes, part.start - columns.start
             to, norms = into.of(batch, done * found.terms * 4, done)
             code = engine.compiled(panels.packed, self.target, self.weights.key, across)
-            groups, count = -(-len(part) // GROUP), -(-len(part) // width)
-            where = (*self.arguments.of(part.start // GROUP), groups, *self.arguments.counts)
-            yield Step(code, (*where, to, found.terms * width * 4, count, norms, At(NORMS, 8 * part.start)))
+            groups = Arguments(groups=-(-len(part) // GROUP), **self.arguments.of(part.start // GROUP))
+            made = Arguments(into=to, panel=found.terms * width * 4, panels=-(-len(part) // width), norms=norms)
+            yield panels.ARGUMENTS.step(code, **groups, **made, **{"from": At(NORMS, 8 * part.start)})
 
 
 def plan_of(p: FloatProblem, memory: FloatMemory, weights: PackedWeights) -> FloatPlan:

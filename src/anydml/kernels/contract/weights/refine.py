@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
-from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
+from anydml.kernels.contract.floats.epilogue import EpilogueKey, with_streams
 from anydml.kernels.contract.floats.second.compensated import plus, together
 from anydml.kernels.contract.floats.second.refine import Refining
 from anydml.kernels.contract.floats.stores import list_of
@@ -14,11 +15,10 @@ from anydml.kernels.contract.weights.vectors import WeightsBlock, along
 from anydml.tensor import DataType
 
 # f1, f2, bits, bit, columns, open: as in `floats.second.refine`; the others as in `rows`
-ARGUMENTS = (
-    "a", "a_row", "words", "group_words", "scales", "group_scales", "zeros", "group_zeros", "units", "blocks", "block_units",
-    "list", "counter", "first", "f1", "f2", "bits", "bit", "columns", "open",
-)  # fmt: skip
-POINTERS = {"a", "words", "scales", "zeros", "list", "counter", "bits", "open"}
+ARGUMENTS = Signature(
+    "*a a_row *words group_words *scales group_scales *zeros group_zeros units blocks block_units *list *counter first f1 "
+    "f2 *bits bit columns *open"
+)
 
 
 def refined(target: Target, key: EpilogueKey, weights: WeightsKey) -> str:
@@ -32,8 +32,8 @@ class _RefiningWeights(Refining):
         self.weights = weights
 
     def text(self) -> str:
-        body, count = self.body, len(self.key.layouts)
-        arguments(body, [*ARGUMENTS, *places(count)], POINTERS | {f"p{k}" for k in range(OWN, OWN + count)})
+        body = self.body
+        with_streams(ARGUMENTS, len(self.key.layouts)).load(body)
         self.list = list_of(body)
         body.loop("0", self.list.count(), 1, [], self._entry)
         body.do("ret i64 0")

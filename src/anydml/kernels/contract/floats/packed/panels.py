@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.layout import ENTRY
@@ -19,11 +20,8 @@ from anydml.kernels.copy.text import prefetch
 from anydml.tensor import DataType
 
 # from0 .. end2: in each dimension, the half-open range of the columns for which all terms count
-ARGUMENTS = (
-    "b", "first", "count", "n1", "n2", "s0", "s1", "s2", "channels", "term", "positions", "table", "into", "panel", "norms",
-    "from0", "end0", "from1", "end1", "from2", "end2",
-)  # fmt: skip
-POINTERS = {"b", "table", "into", "norms"}
+INSIDE = ("from0", "end0", "from1", "end1", "from2", "end2")
+ARGUMENTS = Signature("*b first count n1 n2 s0 s1 s2 channels term positions *table *into panel *norms " + " ".join(INSIDE))
 STEPS = (1, 2, 4)  # strides of columns, in elements, that are read without gathers
 
 
@@ -46,7 +44,7 @@ class Panels(Filled):
     def text(self) -> str:
         body, width = self.body, self.width
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
-        arguments(body, ARGUMENTS, POINTERS)
+        ARGUMENTS.load(body)
         self.runs = body.op(f"alloca [{RUN * width} x i8], align 64")
         self.channel = body.op(f"mul i64 %positions, {4 * width}")  # bytes of a channel's terms in a panel
         up = body.op(f"add i64 %count, {width - 1}")

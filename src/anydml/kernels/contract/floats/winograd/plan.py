@@ -14,6 +14,7 @@ from math import prod
 
 import numpy as np
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract.floats import epilogue
@@ -240,15 +241,12 @@ class WinogradPlan(FloatPlan):
 
     def _stored(self, batch: tuple[int, ...], some: range, at: int, columns: range, sums_row: int) -> Iterator[Step]:
         found, target, windows = self.layout, self.target, self.windows
-        streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
-        where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
+        streams = self.streams_of(batch, some.start)
         _, norms, plain = self._filters(batch, at)
         key = self.key._replace(padded=False, mixed=True)
         factor = _bits(self.roundings * SLACK * 2.0**-53)
-        yield Step(
-            engine.compiled(epilogue.block, target, key),
-            (*where, factor, norms, self.b_norms, self.entries, self.counter, 0, 0, 0, 0, self.constants.none, *streams),
-        )
+        summed = Arguments(sums=self.sums, sums_row=sums_row, factor=factor, a_norms=norms, b_norms=self.b_norms)
+        yield self.stored(key, some, columns, streams, **summed)
         if not target.later:
             key = self.key._replace(padded=False)
             a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line, windows.place)
@@ -262,14 +260,12 @@ class WinogradPlan(FloatPlan):
                 len(some) * len(columns) // self.tuning.many_listed,
             )
             code = engine.compiled(redo.summed, target, key, self.factors, self._contiguous, windows.taps)
-            yield Step(code, (*memory, self.entries, self.counter, columns.start, *found.flat[1:], *few, *streams))
+            yield Step(code, (*memory, self.entries, self.counter, columns.start, *found.flat[1:], *few, *streams.values()))
             code = engine.compiled(again.summed, target, self.factors, self._contiguous, windows.taps)
             many = (len(some), columns.start, len(columns) // found.sizes[2], _bits(again.factor(found.terms)), plain)
             yield Step(code, (*memory, *many, self.packed_rows, self.sums, sums_row, self.errors, self.counter))
-            code = engine.compiled(epilogue.block, target, key._replace(again=epilogue.ERRORS))
-            rest = (norms, self.b_norms, self.entries, self.counter, 0, self.errors, 0, 0, self.constants.none)
-            yield Step(code, (*where, factor, *rest, *streams))
-        known = (self.sums, sums_row, self.b_norms, norms, 0, 0, norms, 0, 0)
+            yield self.stored(key._replace(again=epilogue.ERRORS), some, columns, streams, **summed, rests=self.errors)
+        known = self.unpacked(self.sums, sums_row, self.b_norms)
         yield self.refine(batch, some, columns, self.key, known, streams)
 
 

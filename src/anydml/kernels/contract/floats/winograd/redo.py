@@ -11,7 +11,8 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.elements import split, streams
-from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
+from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey
+from anydml.kernels.contract.floats.epilogue import streams as stream_arguments
 from anydml.kernels.contract.floats.formula import bounded, stored
 from anydml.kernels.contract.floats.inexact import Note
 from anydml.kernels.contract.floats.packed.magnitudes import DENSE
@@ -39,7 +40,7 @@ LANES = 2  # all hold the same element when it is stored
 
 def argument_names(key: EpilogueKey) -> list[str]:
     """The arguments of the kernel, in order."""
-    return [*ARGUMENTS, *places(len(key.layouts))]
+    return [*ARGUMENTS, *stream_arguments(len(key.layouts)).names]
 
 
 def factor(channels: int, taps: int) -> float:
