@@ -137,18 +137,27 @@ def packed(w: WeightsFactor, target: Target, *, integers: bool = False) -> Packe
     if not integers:
         return PackedWeights(key, *arrays, norms(w, groups * group), unit, units, blocks, np.zeros(0, np.uint8))
     span = CHUNK if block % (CHUNK * unit) == 0 else 1
-    of_scales, of_errors = np.zeros(groups * group + SLACK), np.zeros(rows)
+    of_scales = np.zeros(groups * group + SLACK)
     of_scales[:rows] = np.sqrt((w.scales.astype(np.float64) ** 2).sum(1) * block)
     bounds = np.hypot(norms(w, groups * group), of_scales) * NORM_SLACK
     inexact = _inexact(scales)
-    for k, n in enumerate(INEXACT):
-        for sign in (-1, 1):
-            some = (w.elements == CENTRE + sign * n).reshape(rows, blocks, block).sum(2)
-            of_errors += (some * inexact[:rows, :, k] ** 2).sum(1)
-    of_errors = np.sqrt(of_errors)
+    of_errors = _error_norms(w, inexact)
     shares = [float((x / bounds[:rows]).max()) * NORM_SLACK for x in (of_errors, of_scales[:rows])]
     factors = _factors(scales, inexact, group, block // (unit * span))
     return PackedWeights(key, *arrays, bounds, unit, units, blocks, factors, span, *shares)
+
+
+def _error_norms(w: WeightsFactor, inexact: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The norm of the rounding errors of each row's weights."""
+    places = [INEXACT.index(abs(n)) if abs(n) in INEXACT else len(INEXACT) for n in range(-CENTRE, CENTRE)]
+    squares = np.zeros((*inexact.shape[:2], len(INEXACT) + 1))
+    squares[:, :, :-1] = inexact**2
+    found, by_element = np.empty(len(w.elements)), squares[:, :, places]
+    for first in range(0, len(found), 256):
+        some = slice(first, first + 256)
+        elements = w.elements[some].reshape(-1, w.scales.shape[1], w.block).astype(np.intp)
+        found[some] = np.sqrt(np.take_along_axis(by_element[some][: len(elements)], elements, 2).sum((1, 2)))
+    return found
 
 
 def _inexact(scales: NDArray[np.float32]) -> NDArray[np.float64]:
