@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import os
 import subprocess
@@ -18,12 +19,12 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 from mutants import __main__ as tool  # noqa: E402
 from mutants import chosen, covering, generated, reached, trying  # noqa: E402
-from mutants.equivalents import EQUIVALENT  # noqa: E402
+from mutants.equivalents import EQUIVALENT, TABLE, is_equivalent  # noqa: E402
 from mutants.mutant import SOURCE, Mutant, Source  # noqa: E402
 
 KINDS = {
     *("bound/16", "bound*16", "bound=0", "comparison", "comparison in code", "guard dropped", "rule dropped", "zero point"),
-    *("half away", chosen.LIST, chosen.PHASE, chosen.TAIL, chosen.ROUNDED),
+    *("half away", chosen.LIST, chosen.PHASE, chosen.TAIL, chosen.ROUNDED, chosen.STEP),
 }
 STEP = 4  # of so many files, those of one are looked at
 
@@ -52,6 +53,7 @@ def test_each_fault_is_another_text_and_one_in_ten_parsed(every: list[Mutant], r
 def test_there_are_faults_of_every_kind_in_every_folder(every: list[Mutant]) -> None:
     assert {m.kind for m in every} == KINDS
     families = {"attention", "contract", "elementwise", "nests", "numbers", "recurrence", "reduce", "scan", "windows"}
+    families |= {"copy", "irregular", "order", "random"}
     assert {m.path.split("/")[1] for m in every if m.path.startswith("kernels/")} >= families
 
 
@@ -64,8 +66,10 @@ def test_the_tests_that_are_run_exist(every: list[Mutant]) -> None:
 
 def test_equivalent_faults_are_still_there(every: list[Mutant]) -> None:
     files = {name.split(":")[0] for name in EQUIVALENT}
-    assert EQUIVALENT.keys() <= {m.name for path in files for m in generated.kept(Source(path))} | {m.name for m in every}
-    assert all(EQUIVALENT.values())
+    found = {m.name: m for path in files for m in generated.kept(Source(path))} | {m.name: m for m in every}
+    changed = [name for name in EQUIVALENT if name not in found or not is_equivalent(found[name])]
+    assert not changed, f"the lines have changed, so that the reasons in {TABLE} may be others"
+    assert all(reason for _, reason in EQUIVALENT.values())
 
 
 def test_a_text_that_changed_is_an_error() -> None:
@@ -80,11 +84,12 @@ def test_outcomes_are_kept_and_faults_tried_once(every: list[Mutant], monkeypatc
         def ready(self, mutant: Mutant) -> bool:
             return not self.tried or mutant.name > self.tried[-1]
 
-        def try_(self, mutant: Mutant, seconds: float, killers: Sequence[str]) -> trying.Outcome:
+        def try_(self, mutant: Mutant, seconds: float, killers: Sequence[str], *, everything: bool) -> trying.Outcome:
             self.tried.append(mutant.name)
+            assert not everything
             return trying.Outcome("survived" if len(self.tried) == 1 else "caught", "a test", 1.0, 1)
 
-    monkeypatch.setattr(generated, "mutants", lambda: every[:40])
+    monkeypatch.setattr(generated, "mutants", lambda: [m for m in every[:40] if not is_equivalent(m)])
     monkeypatch.setattr(tool, "OUTCOMES", tmp_path / "outcomes.jsonl")
     monkeypatch.setattr(tool, "Tree", Tree)
     monkeypatch.setattr(sys, "argv", ["mutants", "--count", "3", "--kinds", "comparison"])
@@ -94,7 +99,7 @@ def test_outcomes_are_kept_and_faults_tried_once(every: list[Mutant], monkeypatc
     monkeypatch.setattr(sys, "argv", [*sys.argv, "--again", "survived"])
     assert tool.main() == 0
     assert Tree.tried[3:] == Tree.tried[:1]
-    assert [json.loads(line)["status"] for line in tool.OUTCOMES.read_text().splitlines()] == ["survived", *["caught"] * 3]
+    assert [json.loads(line)["status"] for line in tool.OUTCOMES.read_text().splitlines()] == ["caught"] * 3
 
 
 def test_the_tests_that_found_others_come_first_and_those_that_reach_a_fault_before_the_rest(tmp_path: Path) -> None:
@@ -106,10 +111,13 @@ def test_the_tests_that_found_others_come_first_and_those_that_reach_a_fault_bef
         "tests/b.py": {"tests/b.py::three": (0.5, True, [0]), "tests/b.py::four": (0.25, True, [])},
         "tests/c.py": {"tests/c.py::five": (0.1, True, [])},
     }  # fmt: skip
+    (tmp_path / "tests").mkdir()
     for file, tests in found.items():
-        text = json.dumps({"functions": ["kernels/x.py:A.f.g", "kernels/x.py:h"], "tests": tests})
+        (tmp_path / file).write_text("")
+        digest = hashlib.sha256(b"").hexdigest()[:16]
+        text = json.dumps({"digest": digest, "functions": ["kernels/x.py:A.f.g", "kernels/x.py:h"], "tests": tests})
         (tmp_path / f"{file.replace('/', '+')}.json").write_text(text)
-    seen = reached.Reached(tmp_path, ROOT)
+    seen = reached.Reached(tmp_path, tmp_path)
     fault = Mutant("kernels/x.py", "A.f", "bound*16", 1, 0, 0, "", "")
     first = ["tests/b.py::three", "tests/a.py::one[2]", "tests/a.py::one[1]"]
     rest = ["tests/b.py::four", "tests/a.py::two"]
@@ -118,6 +126,9 @@ def test_the_tests_that_found_others_come_first_and_those_that_reach_a_fault_bef
     assert reached.ordered(fault, seen, [], 1.8, []) == [*first[:2], rest[0]]
     nowhere = fault._replace(path="kernels/y.py")
     assert reached.ordered(nowhere, seen, ["tests/c.py"], 99, []) == ["tests/c.py::five"]
+    (tmp_path / "tests/c.py").write_text("changed = 1")
+    assert not reached.Reached(tmp_path, tmp_path).kept("tests/c.py")
+    assert seen.kept("tests/b.py")
 
 
 def test_a_constant_is_reached_by_the_functions_that_read_it() -> None:

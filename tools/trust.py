@@ -6,7 +6,6 @@ Records of bounds and results near ties are those of the tests. Faults are those
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -22,9 +21,9 @@ import bound_extents  # noqa: E402
 import digest_cases  # noqa: E402
 import steered  # noqa: E402
 from anydml.errors import Error  # noqa: E402
-from mutants.equivalents import EQUIVALENT  # noqa: E402
+from mutants import __main__ as tool  # noqa: E402
+from mutants import chosen, generated  # noqa: E402
 
-OUTCOMES = ROOT / ".mutants" / "outcomes.jsonl"
 LOOSE = 1 / 64
 
 
@@ -55,16 +54,16 @@ def near_ties() -> dict[str, Counter[str]]:
     return found
 
 
-def mutants() -> dict[str, Counter[str]]:
+def faults() -> dict[str, Counter[str]]:
     """By family, the outcomes of faults in its folder."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
-    lines = OUTCOMES.read_text().splitlines() if OUTCOMES.exists() else []
-    for outcome in {o["name"]: o for o in map(json.loads, lines)}.values():
-        folders = outcome["name"].split(":")[0].split("/")[:-1]
+    outcomes = tool.kept()
+    for fault in [*generated.mutants(), *chosen.mutants()]:
+        folders = fault.path.split("/")[:-1]
         where = folders[1] if folders[:1] == ["kernels"] and len(folders) > 1 else folders[0] if folders else "anydml"
         if folders[1:3] in (["contract", "floats"], ["contract", "quantised"]):
             where = ".".join(folders[1:3])
-        found[where]["equivalent" if outcome["name"] in EQUIVALENT else outcome["status"]] += 1
+        found[where][tool.status(fault, outcomes)] += 1
     return found
 
 
@@ -80,12 +79,12 @@ def digests() -> Counter[str]:
 
 
 def main() -> None:
-    bounds, ties, faults, stored = ratios(), near_ties(), mutants(), digests()
+    bounds, ties, planted, stored = ratios(), near_ties(), faults(), digests()
     print("| family | cases of bounds | largest ratio, first stage | second | near ties | on ties | faults caught | digests |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
-    for name in sorted({*bounds, *ties, *faults, *stored}):
-        rows, tie, fault = bounds.get(name, []), ties[name], faults[name]
-        tried = sum(fault.values()) - fault["equivalent"]
+    for name in sorted({*bounds, *ties, *planted, *stored}):
+        rows, tie, fault = bounds.get(name, []), ties[name], planted[name]
+        tried = fault["caught"] + fault["survived"] + fault["late"]
         shown = [f"{max((r[k] for r in rows if r[k] == r[k]), default=0):.2g}" if rows else "" for k in (0, 1)]
         cells = [name, len(rows) or "", *shown, f"{tie['near']:,}" if tie else "", f"{tie['ties']:,}" if tie else ""]
         cells += [f"{fault['caught']} of {tried}" if tried else "", stored[name] or ""]

@@ -138,7 +138,7 @@ def test_there_is_at_most_one_piece_of_work_for_each_thread_asked_for(threads: i
     most, target = dml.Device(threads=threads).machine.threads, targets()[-1]
     for sizes, strides in (((1000, 1000), (4000, 4)), ((7, 90001), (360004, 4)), ((10**6,), (4,)), ((1000, 1000), (4, 4000))):
         packed = [4 * math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
-        assert len(copies.copy(target, sizes, strides, packed, 4, most).blocks) <= most
+        assert len(copies.copy(target, sizes, strides, packed, 4, most).pieces) <= most
     for m, k, n in ((1000, 100, 1000), (1, 4096, 4096), (20000, 64, 16)):
         a, b, c = (dml.TensorDesc(t, s) for t, s in (("INT8", (m, k)), ("INT8", (k, n)), ("INT32", (m, n))))
         checked = dml.check(dml.MatrixMultiplyInteger(a_tensor=a, b_tensor=b, output_tensor=c))

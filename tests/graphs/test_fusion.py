@@ -145,7 +145,7 @@ def _reducing(random: np.random.Generator) -> dict[str, tuple[Lower, Any, dict[s
 @pytest.mark.parametrize("winograd", [False, True])
 def test_maps_go_on_with_what_is_reduced(isa: str, winograd: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chains of one to three maps after a product, a convolution or a softmax have the bits of single operators."""
-    monkeypatch.setattr(contractions, "pays", lambda found: winograd)
+    monkeypatch.setattr(contractions, "pays", lambda *found: winograd)
     rng, data = random.Random(isa), np.random.default_rng(7)
     tried = 0
     for _ in range(2):

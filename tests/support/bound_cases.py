@@ -38,8 +38,8 @@ TYPES = {np.dtype(t.name.lower()): t for t in (DataType.FLOAT32, DataType.FLOAT1
 class Case(NamedTuple):
     """An operator and the inputs of a search, with candidates along the first axis.
 
-    inputs: makes them from random numbers; kept: the inputs that the search does not change. sizes: of the output. open: the
-    largest share of elements without a bound.
+    inputs: makes them from random numbers; kept: the inputs that the search does not change. sizes: of the output; beside: of
+    others, which are not looked at. open: the largest share of elements without a bound.
     """
 
     operator: str
@@ -57,12 +57,15 @@ class Case(NamedTuple):
     stages: Sequence[str] = STAGES[:2]
     patched: Sequence[tuple[Any, str, Any]] = ()  # modules, names and values: limits beyond which another family serves
     all_extents: bool = False  # on every instruction set, where first stages differ
+    beside: Callable[[Inputs], Mapping[str, tuple[int, ...]]] = lambda _: {}
 
 
 def described(case: Case, inputs: Inputs, sizes: Sequence[int], dtype: Any) -> Desc:
     tensors = {name: TensorDesc(TYPES[x.dtype], x.shape) for name, x in inputs.items()}
     kind: Any = operators.find(case.operator)
-    made: Desc = kind(**tensors, **{case.output: TensorDesc(TYPES[np.dtype(dtype)], sizes)}, **case.fields)
+    every = {case.output: sizes, **case.beside(inputs)}
+    outputs = {name: TensorDesc(TYPES[np.dtype(dtype)], n) for name, n in every.items()}
+    made: Desc = kind(**tensors, **outputs, **case.fields)
     return made
 
 
@@ -98,7 +101,8 @@ def largest(case: Case, stage: str, isa: str) -> float:
         records = claimed(case, candidates, same, stage, isa)
         inputs = case.shaped(candidates) | same
         sizes, dtype = case.sizes(inputs), next(iter(inputs.values())).dtype
-        exact = exactly(case.oracle, case.operator, case.told or case.fields, inputs, {case.output: (sizes, dtype)})
+        outputs = {name: (n, dtype) for name, n in {case.output: sizes, **case.beside(inputs)}.items()}
+        exact = exactly(case.oracle, case.operator, case.told or case.fields, inputs, outputs)
         found = ratios(records, exact)
         assert np.isnan(found).mean() <= case.open, f"nothing is claimed of {np.isnan(found).mean():.0%} of the elements"
         best: Array = np.fmax.reduce(found.reshape(count, -1), axis=1, initial=0.0)

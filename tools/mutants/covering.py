@@ -74,13 +74,47 @@ kernels/irregular/
     kernels/irregular
 kernels/match/
     kernels/match kernels/elementwise/test_elementwise_match.py operators/test_operators.py
+kernels/match/attention.py
+    kernels/attention/test_attention.py
+kernels/match/bands.py
+    kernels/copy/test_copies.py
+kernels/match/contraction.py
+    kernels/contract/floats/test_float_contractions.py
+kernels/match/convolution.py
+    kernels/contract/test_integer_convolutions.py
+kernels/match/dilated.py
+    kernels/copy/test_dilated_copies.py
+kernels/match/displaced.py
+    kernels/irregular/test_irregular.py
+kernels/match/forms.py
+    kernels/match kernels/nests/test_nests.py
+kernels/match/nests.py
+    kernels/match kernels/nests
+kernels/match/nonzeros.py
+    kernels/order/test_order.py
+kernels/match/product.py
+    kernels/contract/test_matmul_cases.py
+kernels/match/ranked.py
+    kernels/order/test_order.py
+kernels/match/recurrences.py
+    kernels/recurrence/test_recurrences.py
+kernels/match/reversed.py
+    kernels/irregular/test_irregular.py
+kernels/match/rows.py
+    kernels/match kernels/reduce/test_rows.py
+kernels/match/scans.py
+    kernels/scan/test_scans.py
+kernels/match/summed.py
+    kernels/test_integer_sums.py kernels/contract/test_matmul_exact.py
+kernels/match/windows.py
+    kernels/match kernels/windows/test_windows.py
 kernels/nests/
     kernels/windows/test_window_bounds.py kernels/nests
 kernels/numbers/
     kernels/numbers/test_known.py kernels/elementwise/test_map_bounds.py kernels/elementwise/test_elementwise_bounds.py
     kernels/reduce/test_reduce_bounds.py kernels/elementwise/test_elementwise_types.py
 kernels/numbers/doubled/
-    kernels/elementwise/test_map_bounds.py kernels/reduce/test_reduce_bounds.py
+    kernels/numbers/test_doubled.py kernels/elementwise/test_map_bounds.py kernels/reduce/test_reduce_bounds.py
     kernels/elementwise/test_elementwise_precise.py kernels/elementwise/test_elementwise_doubled.py
     kernels/elementwise/test_near_zero.py kernels/recurrence/test_recurrence_elements.py
 kernels/numbers/floats/
@@ -97,8 +131,10 @@ kernels/numpy/
     kernels/numpy
 kernels/order/
     kernels/order/test_order.py kernels/order/test_reversed_lines.py
+kernels/opencl/
+    devices/test_opencl.py devices/test_opencl_contractions.py
 kernels/random/
-    operators/test_operators.py
+    operators/test_operators.py operators/test_moves_and_maps.py
 kernels/recurrence/
     kernels/recurrence/test_recurrence_bounds.py kernels/recurrence/test_recurrence_elements.py
     kernels/recurrence/test_recurrences.py kernels/recurrence/test_recurrences_data.py

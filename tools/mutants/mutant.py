@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +14,8 @@ SOURCE = ROOT / "src" / "anydml"
 class Mutant(NamedTuple):
     """path: below src/anydml. inside: the function or class around the piece, "" for a module's. nth: of that kind in there.
 
-    start, end: the bytes that are replaced.
+    start, end: the bytes that are replaced. digest: of the function around it with the fault, which tells outcomes of today's
+    source from older ones. text: its lines.
     """
 
     path: str
@@ -24,6 +26,8 @@ class Mutant(NamedTuple):
     end: int
     before: str
     after: str
+    digest: str = ""
+    text: str = ""
 
     @property
     def name(self) -> str:
@@ -78,13 +82,21 @@ class Source:
 
     def around(self, place: int) -> str:
         """The function or class around a byte, "" for a module's."""
-        inside = ""
-        for first, last, name in self._inside:  # in the order of the source, so that the innermost comes last
-            if first <= place < last:
-                inside = name
-        return inside
+        return self._around(place)[2]
+
+    def _around(self, place: int) -> tuple[int, int, str]:
+        """Where the innermost function or class around a byte begins and ends, and its name."""
+        around = (place, place, "")
+        for inside in self._inside:  # in the order of the source, so that the innermost comes last
+            if inside[0] <= place < inside[1]:
+                around = inside
+        return around
 
     def mutant(self, kind: str, start: int, end: int, after: str) -> Mutant:
-        inside = self.around(start)
+        first, last, inside = self._around(start)
         nth = self._found[inside, kind] = self._found.get((inside, kind), 0) + 1
-        return Mutant(self.path, inside, kind, nth, start, end, self.raw[start:end].decode(), after)
+        planted = b"|".join((self.raw[first:start], self.raw[start:end], after.encode(), self.raw[end:last]))
+        digest = hashlib.sha256(planted).hexdigest()[:16]
+        lines = self.raw[self.raw.rfind(b"\n", 0, start) + 1 : end] + self.raw[end:].split(b"\n", 1)[0]
+        text = " ".join(lines.decode().split())
+        return Mutant(self.path, inside, kind, nth, start, end, self.raw[start:end].decode(), after, digest, text)

@@ -17,6 +17,8 @@ from rich.text import Text
 
 from anydml.cli.models import NEEDS, is_lite, model_of, pairs, sizes_of
 from anydml.cli.output import as_json, note, result, show_table
+from anydml.devices.device import OPENCL, Device
+from anydml.devices.families import kind_of
 from anydml.errors import BindingError, Error, Fault
 from anydml.rule_messages import listed
 from anydml.spelling import printable
@@ -24,6 +26,7 @@ from anydml.spelling import printable
 if TYPE_CHECKING:
     from anydml.onnx.compare_results import ModelComparison, NodeComparison
     from anydml.onnx.compare_runtimes import Run
+    from anydml.tflite.comparing import Run as LiteRun
 
 MOST_ROWS = 100  # of a table with nodes that are equal
 STYLES = {"equal": "green", "rounding": "yellow", "beyond rounding": "bold red", "no bound": "magenta", "not judged": "dim"}
@@ -44,7 +47,8 @@ def compared(
     json_wanted: bool,
 ) -> int:
     """Compare a model's tensors with the exact ones, and print what was found. Returns the exit status."""
-    fails = _condition(fail_on)
+    device = _device(against)
+    fails = _condition("differs" if device is not None and fail_on is None else fail_on)
     if against is None and not actual:
         raise click.UsageError(
             f"A model is compared with a runtime (--against {'litert' if is_lite(model) else 'onnxruntime'}) or with recorded "
@@ -65,9 +69,9 @@ def compared(
     with source.explained(read, given):
         for runtime, path in asked:
             if is_lite(model):
-                found = _lite(read, given, runtime, path, precision, details)
+                found = _lite(read, given, _lite_run(runtime, device) if runtime else None, path, precision, details)
             else:
-                run = _run_of(runtime, provider or "CPU") if runtime else None
+                run = _run_of(runtime, provider or "CPU", device) if runtime else None
                 found = _onnx(read, given, run, path, precision, seconds, details)
             several[runtime or path or ""] = found
     _said(several, json_wanted, precision)
@@ -113,8 +117,17 @@ def _needed(model: str) -> Iterator[None]:
         raise click.UsageError(NEEDS.format("tflite" if is_lite(model) else "onnx")) from None
 
 
-def _run_of(runtime: str, provider: str) -> Run:
+def _device(runtime: str | None) -> Device | None:
+    """The OpenCL device of a name; None for another runtime."""
+    return Device(runtime) if runtime is not None and kind_of(runtime) == OPENCL else None
+
+
+def _run_of(runtime: str, provider: str, device: Device | None) -> Run:
     """The function that runs ONNX models. provider: onnxruntime's execution provider, or torch's device."""
+    if device is not None:
+        from anydml.onnx.compare_runtimes import on_device
+
+        return on_device(device)
     if runtime == "torch":
         from anydml.onnx.compare_torch import torch_on
 
@@ -140,14 +153,21 @@ def _onnx(
     return compare(read.proto, given, run, actual=tensors, precision=precision, seconds=seconds, details=details)
 
 
+def _lite_run(runtime: str, device: Device | None) -> LiteRun:
+    """The function that runs TensorFlow Lite models."""
+    from anydml.tflite import runtimes
+
+    if device is not None:
+        return runtimes.on_device(device)
+    return partial(runtimes.litert, reference=runtime == "litert-reference")
+
+
 def _lite(
-    read: Any, given: Mapping[str, Any], against: str | None, actual: str | None, precision: str | None, details: bool
+    read: Any, given: Mapping[str, Any], run: LiteRun | None, actual: str | None, precision: str | None, details: bool
 ) -> ModelComparison:
     from anydml.onnx.compare_files import recorded
     from anydml.tflite.comparing import compare
-    from anydml.tflite.runtimes import litert
 
-    run = partial(litert, reference=against == "litert-reference") if against else None
     tensors = recorded(actual) if actual else None
     return compare(read, given, run, actual=tensors, precision=precision, details=details)
 
@@ -172,6 +192,7 @@ def record(model: str, *, runtime: str | None, provider: str, source: Source, fo
     source.checked()
     read: Any = model_of(model)
     runtime = runtime or ("litert" if is_lite(model) else "onnxruntime")
+    device = _device(runtime)
     _installed(runtime, model)
     given = inputs_of(model, read, source)
     into = Path(folder)
@@ -179,7 +200,7 @@ def record(model: str, *, runtime: str | None, provider: str, source: Source, fo
         if provider != "CPU":
             raise click.UsageError("--provider is for ONNX models")
         with source.explained(read, given):
-            tensors = _of_litert(read, given, reference=runtime == "litert-reference")
+            tensors = _lite_run(runtime, device)(read.read.data, given)
         into.mkdir(parents=True, exist_ok=True)
         numbered = {str(read.tensors[name].number): x for name, x in given.items()}  # names may be too long for files
         for name, arrays in (("inputs", numbered), ("actual", tensors)):
@@ -187,7 +208,7 @@ def record(model: str, *, runtime: str | None, provider: str, source: Source, fo
         ends = [".npz"] * 2
     else:
         with source.explained(read, given):
-            tensors = _of_onnx(read, _run_of(runtime, provider), given)
+            tensors = _of_onnx(read, _run_of(runtime, provider, device), given)
         for name, arrays in (("inputs", given), ("actual", tensors)):
             (into / name).mkdir(parents=True, exist_ok=True)
             for tensor, array in arrays.items():
@@ -208,12 +229,6 @@ def _of_onnx(read: Any, run: Run, given: Mapping[str, Any]) -> Mapping[str, Any]
     tensors = run(marked(proto, [n for node in proto.graph.node for n in node.output if n]), given)
     assert isinstance(tensors, Mapping)
     return tensors
-
-
-def _of_litert(read: Any, given: Mapping[str, Any], *, reference: bool) -> Mapping[str, Any]:
-    from anydml.tflite.runtimes import litert
-
-    return litert(read.read.data, given, reference=reference)
 
 
 @dataclass(frozen=True)
@@ -310,7 +325,7 @@ PACKAGES = {"onnxruntime": ["onnxruntime"], "litert": ["ai_edge_litert"], "liter
 
 
 def _installed(against: str | None, model: str) -> None:
-    if against is None:
+    if against is None or kind_of(against) == OPENCL:
         return
     if is_lite(model) != against.startswith("litert"):
         kind = "TensorFlow Lite" if against.startswith("litert") else "ONNX"

@@ -35,7 +35,7 @@ from anydml.progress import shown
 from anydml.schema.directml import NAMES as DIRECTML
 from anydml.spelling import printable
 
-RUNTIMES = ["onnxruntime", "torch", "litert", "litert-reference"]  # the last is LiteRT's reference kernels
+RUNTIMES = ["onnxruntime", "torch", "litert", "litert-reference", OPENCL]  # litert-reference: LiteRT's reference kernels
 MOST_RUNS = 10**6  # of one dispatch, timed or warm-up; the time of each is kept
 
 
@@ -78,6 +78,16 @@ def _device_name(name: str) -> str:
     if name not in NAMES and kind_of(name) != OPENCL:
         raise click.BadParameter(f"{name!r} is not one of {', '.join((*NAMES, OPENCL))}.")
     return name
+
+
+class _Runtime(click.Choice[str]):
+    """A runtime by name, and OpenCL devices as `--device` takes them."""
+
+    def __init__(self) -> None:
+        super().__init__(RUNTIMES)
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return value if kind_of(value) == OPENCL else super().convert(value, param, ctx)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
@@ -316,7 +326,7 @@ def tune(dry_run: bool, json_wanted: bool) -> int:
     help="Another implementation's output; for a model, tensors by name, several times for several runtimes.",
 )
 @click.option(
-    "--against", "--runtime", "against", type=click.Choice(RUNTIMES), help="The runtime that a model is compared with."
+    "--against", "--runtime", "against", type=_Runtime(), help="The runtime, or OpenCL device, that a model is compared with."
 )
 @_input
 @_inputs
@@ -359,9 +369,9 @@ def compare(
     the cases, and a sentence for each that is not as here.
 
     The exit status of a program is 1 if its output differs. That of a model is 1 if a node is beyond rounding, else 3 if a node
-    could not be judged, else 0. What the type of --precision explains counts as rounding. With --fail-on differs it is 1 for
-    any difference; with beyond, nodes that could not be judged do not count; with a tolerance, it is 1 if an output of the
-    model differs by more.
+    could not be judged, else 0. What the type of --precision explains counts as rounding. With --fail-on differs, and against
+    an OpenCL device, it is 1 for any difference; with beyond, nodes that could not be judged do not count; with a tolerance, it
+    is 1 if an output of the model differs by more.
     """
     if kit.is_kit(program):
         rest = (random is not None, sizes, html, explorer, provider, precision, fail_on)
@@ -406,7 +416,7 @@ def compare(
 
 @commands.command
 @click.argument("model", metavar="MODEL")
-@click.option("--runtime", "--against", "runtime", type=click.Choice(RUNTIMES), help="The runtime.  [default: by the file]")
+@click.option("--runtime", "--against", "runtime", type=_Runtime(), help="The runtime.  [default: by the file]")
 @click.option("--provider", metavar="NAME", default="CPU", help="onnxruntime's execution provider, or torch's device.")
 @_input
 @_inputs

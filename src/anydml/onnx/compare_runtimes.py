@@ -10,9 +10,10 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto, numpy_helper
 
+from anydml.devices.device import Device
 from anydml.errors import BindingError, Error, Fault
 from anydml.onnx import compare_files as files
-from anydml.onnx.model import Model
+from anydml.onnx.model import Model, load
 from anydml.onnx.values import Array
 
 RANDOM_INDICES = 8  # indices are drawn below this where the model does not tell how many there are
@@ -49,6 +50,11 @@ def onnxruntime_on(provider: str) -> Run:
         return dict(zip(outputs, made, strict=True))
 
     return run
+
+
+def on_device(device: Device) -> Run:
+    """A device of anydml's own, such as "opencl", as a runtime. ModelError if it does not run a model."""
+    return lambda model, inputs: load(model).run(inputs, device=device)
 
 
 def onnxruntime(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:

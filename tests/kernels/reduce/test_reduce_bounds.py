@@ -107,6 +107,29 @@ def lp(make: Rows, width: int, p: int) -> Case:
     )  # fmt: skip
 
 
+def training(x: Rows, g: Rows, width: int, *, output: str = "") -> Case:
+    """The gradients of a batch normalisation in training, of which each candidate is a channel. output: of its parameters."""
+    wanted = f"output_{output}gradient_tensor"
+
+    def inputs(rng: Rng) -> dict[str, Array]:
+        found = {"input_tensor": x(rng, width), "input_gradient_tensor": g(rng, width)}
+        return found | {"variance_tensor": abs(about_one(rng, 1)), "scale_tensor": normal(rng, 1)}
+
+    def shaped(inputs: dict[str, Array]) -> dict[str, Array]:
+        channels = {name: x[None, :, None] for name, x in inputs.items()}
+        return channels | {"mean_tensor": np.zeros_like(channels["scale_tensor"])}
+
+    def sizes(inputs: dict[str, Array]) -> dict[str, tuple[int, ...]]:
+        names = {"": "input", "scale_": "scale", "bias_": "scale"}
+        return {f"output_{name}gradient_tensor": inputs[f"{like}_tensor"].shape for name, like in names.items()}
+
+    return Case(
+        "BATCH_NORMALIZATION_TRAINING_GRAD", KERNEL, oracle.normalization, dict(epsilon=2**-17), inputs,
+        lambda inputs: sizes(inputs)[wanted], output=wanted, shaped=shaped,
+        beside=lambda inputs: {name: n for name, n in sizes(inputs).items() if name != wanted},
+    )  # fmt: skip
+
+
 LARGE, TINY = 2.0**120, 2.0**-130
 CASES = {
     "sum of wide terms": reduced("SUM", wide, 33),
@@ -147,11 +170,17 @@ CASES = {
     "normalised without a mean": normalised(normal, 33, mean=False),
     "LP normalised": lp(normal, 33, 2),
     "LP normalised by magnitudes": lp(wide, 33, 1),
+    "training": training(normal, normal, 33),
+    "training alike": training(alike, alike, 33),
+    "training of a scale": training(normal, alike, 33, output="scale_"),
     "L2 of FLOAT16": halves(reduced("L2", normal, 33)),
     "LOG_SUM_EXP of FLOAT16": halves(reduced("LOG_SUM_EXP", normal, 33)),
     "softmax of FLOAT16": halves(softmax("SOFTMAX", normal, 33)),
     "log-softmax of FLOAT16": halves(softmax("LOG_SOFTMAX", normal, 33)),
     "normalised FLOAT16": halves(normalised(normal, 33, affine=True)),
+    "normalised FLOAT16 alone": halves(normalised(normal, 33)),
+    "normalised FLOAT16 alike": halves(normalised(partial(alike, apart=0.25), 12, affine=True)),
+    "normalised FLOAT16 alike, alone": halves(normalised(partial(alike, apart=0.25), 12)),
 }
 # by stage, the first and the second, in vectors of 2, 4 and 8 float64
 RECORDS: dict[str, tuple[float, ...]] = {
@@ -193,11 +222,17 @@ RECORDS: dict[str, tuple[float, ...]] = {
     "normalised without a mean": (0.15, 0.15, 0.105, 0.00192, 0.00137, 0.00137),
     "LP normalised": (0.0782, 0.118, 0.118, 0.00163, 0.000937, 0.000937),
     "LP normalised by magnitudes": (0.0893, 0.0829, 0.0829, 0.00305, 0.00226, 0.00226),
+    "training": (0.0269, 0.0265, 0.0261, 0.0023, 0.00217, 0.00217),
+    "training alike": (0.579, 0.579, 0.579, 0.00104, 0.00104, 0.00104),
+    "training of a scale": (0.00324, 0.00247, 0.00242, 0.000994, 0.00115, 0.00115),
     "L2 of FLOAT16": (0.0432, 0.0432, 0.0432, 0.213, 0.201, 0.201),
     "LOG_SUM_EXP of FLOAT16": (0.0537, 0.0563, 0.0949, 0.000245, 0.000283, 0.000283),
     "softmax of FLOAT16": (0.12, 0.148, 0.275, 0.000114, 8.24e-05, 8.24e-05),
     "log-softmax of FLOAT16": (0.0472, 0.035, 0.0916, 0.0368, 0.0429, 0.0892),
-    "normalised FLOAT16": (0.0135, 0.0124, 0.0122, 0.00431, 0.00431, 0.00431),
+    "normalised FLOAT16": (0.496, 0.514, 0.514, 0.00431, 0.00431, 0.00431),
+    "normalised FLOAT16 alone": (0.536, 0.47, 0.47, 0.00167, 0.00125, 0.00125),
+    "normalised FLOAT16 alike": (0.575, 0.576, 0.576, 0.0874, 0.0875, 0.0875),
+    "normalised FLOAT16 alike, alone": (0.577, 0.457, 0.457, 0.0872, 0.0872, 0.0872),
 }
 
 

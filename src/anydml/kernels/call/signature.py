@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
+from collections.abc import Mapping
+from typing import TypeVar
 
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import emit, engine
 
 Arguments = dict[str, At | int]  # by name: all of a kernel's, or some
+T = TypeVar("T")
 
 
 class Signature:
@@ -17,7 +19,7 @@ class Signature:
         words = text.split()
         self.names = tuple(word.lstrip("*") for word in words)
         self.pointers = frozenset(word[1:] for word in words if word.startswith("*"))
-        self._text, self._all, self._in_order = text, frozenset(self.names), itemgetter(*self.names)
+        self._text, self._all = text, frozenset(self.names)
 
     def __add__(self, other: Signature) -> Signature:
         return Signature(f"{self._text} {other._text}")
@@ -26,6 +28,10 @@ class Signature:
         """Load all arguments, as `%name`."""
         emit.arguments(text, self.names, self.pointers)
 
+    def offset(self, name: str) -> int:
+        """The bytes before an argument."""
+        return 8 * self.names.index(name)
+
     @property
     def end(self) -> int:
         """The bytes of these arguments: others may come behind them, such as those of loops."""
@@ -33,8 +39,12 @@ class Signature:
 
     def step(self, code: engine.Code, /, *behind: At | int, **values: At | int) -> Step:
         """The step of a kernel with these values; TypeError unless each argument has one. behind: arguments without names."""
+        return Step(code, (*self.in_order(values), *behind))
+
+    def in_order(self, values: Mapping[str, T]) -> tuple[T, ...]:
+        """The values of all arguments; TypeError unless each has one."""
         if values.keys() == self._all:
-            return Step(code, (*self._in_order(values), *behind))
+            return tuple(map(values.__getitem__, self.names))
         missing, unknown = sorted(self._all - values.keys()), sorted(values.keys() - self._all)
         raise TypeError(f"a kernel's arguments: {missing} have no value, and {unknown} are none")
 

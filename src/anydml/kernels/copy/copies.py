@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import product
 from typing import NamedTuple
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import Aligned, At, Step
 from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.targets import Target
@@ -14,34 +14,47 @@ from anydml.kernels.copy import emit, gather, groups, interleaved, tiles, tuning
 from anydml.kernels.copy.plan import CopyDimension, CopyPlan, canonical, plan
 from anydml.kernels.copy.text import LINE, Prefetch
 
-Blocks = Sequence[tuple[int, ...]]
+
+class CopyPiece(NamedTuple):
+    """A piece of a copy. source, target: its first elements, in bytes from the copy's. dims: the row, then the others."""
+
+    source: int
+    target: int
+    dims: list[CopyDimension]
+
+    def moved(self, source: int, target: int) -> CopyPiece:
+        return self._replace(source=self.source + source, target=self.target + target)
 
 
 class Copy(NamedTuple):
     """A compiled copy for any two addresses: one piece or more, which may run in parallel.
 
     kind: the plan's. code: correct for every address. streaming: code with non-temporal stores, for target addresses that are
-    multiples of `boundary`; None if there is none. blocks: the arguments of each piece except the last argument, which is its
-    scratch; the first two are offsets from the first elements of source and target. scratch: bytes of scratch that each piece
-    of the streaming code needs.
+    multiples of `boundary`; None if there is none. ahead: the number of rows ahead to prefetch. scratch: bytes of scratch that
+    each piece of the streaming code needs.
     """
 
     kind: str
     code: engine.Code
     streaming: engine.Code | None
     boundary: int
-    blocks: Blocks
+    pieces: list[CopyPiece]
+    ahead: int
     scratch: int
 
     def steps(self, source: At, target: At, scratch: At) -> list[Step]:
         """A step for each piece. source, target: their first elements. scratch: that of all pieces."""
         made = []
-        for i, block in enumerate(self.blocks):
-            arguments = (source + block[0], target + block[1], *block[2:], scratch + i * self.scratch if self.scratch else 0)
-            if self.streaming is None or self.boundary == 1:
-                made.append(Step(self.streaming or self.code, arguments))
-            else:
-                made.append(Step(self.code, arguments, Aligned(self.streaming, 1, self.boundary)))
+        aligned = None
+        if self.streaming is not None and self.boundary > 1:
+            aligned = Aligned(self.streaming, 1, self.boundary)
+        code = self.code if aligned is not None or self.streaming is None else self.streaming
+        for i, piece in enumerate(self.pieces):
+            numbers = [x for d in piece.dims for x in d] + [1, 0, 0] * (emit.DIMENSIONS + 1 - len(piece.dims))
+            loops = Arguments(zip(emit.LOOPS.names, numbers, strict=True))
+            places = Arguments(source=source + piece.source, target=target + piece.target, ahead=self.ahead)
+            step = emit.ARGUMENTS.step(code, **places, **loops, scratch=scratch + i * self.scratch if self.scratch else 0)
+            made.append(step._replace(aligned=aligned))
         return made
 
 
@@ -66,23 +79,21 @@ def copy(
     written, read = _traffic(p)
     exceeds = _exceeds_caches(p, written, read)
     ahead = _ahead(p, exceeds, False)
-    (source, into), rows = p.base, _rows_ahead(p, written + read, ahead)
-    blocks = [(first + source, second + into, *rest, rows) for first, second, *rest in _split(p, threads)]
-    if apart:
-        places = [[(d.source * i, d.target * i) for i in range(d.size)] for d in apart]
-        moved = [tuple(map(sum, zip(*place, strict=True))) for place in product(*places)]
-        blocks = [(first + s, second + d, *rest) for first, second, *rest in blocks for s, d in moved]
+    rows = _rows_ahead(p, written + read, ahead)
+    pieces = [piece.moved(*p.base) for piece in _split(p, threads)]
+    for d in apart:
+        pieces = [piece.moved(d.source * i, d.target * i) for piece in pieces for i in range(d.size)]
     code, streaming, scratch = _function(target, p, ahead), None, 0
     if stream and exceeds and not apart:
         ahead = _ahead(p, exceeds, True)
-        if p.kind == "tiles" and _has_blocks(p, blocks):
+        if p.kind == "tiles" and _has_blocks(p, pieces):
             streaming, scratch = _function(target, p, ahead, "blocks"), tiles.scratch_bytes(itemsize)
         elif _has_lines(p):
             streaming = _function(target, p, ahead, "lines")
-        elif _is_dense(p, blocks):
+        elif _is_dense(p, pieces):
             streaming, scratch = _function(target, p, ahead, "dense"), gather.scratch_bytes()
     boundary = len(p.pattern) if p.kind == "tiles" or (p.kind == "groups" and not scratch) else 1
-    return Copy(p.kind, code, streaming, boundary, blocks, scratch)
+    return Copy(p.kind, code, streaming, boundary, pieces, rows, scratch)
 
 
 def _within_a_kernel(dims: list[CopyDimension]) -> tuple[list[CopyDimension], list[CopyDimension]]:
@@ -185,10 +196,10 @@ def _exceeds_caches(p: CopyPlan, written: int, read: int) -> bool:
     return written >= tuning.TUNING.stream_tiles if p.kind == "tiles" else written + read >= tuning.TUNING.stream
 
 
-def _has_blocks(p: CopyPlan, blocks: Blocks) -> bool:
+def _has_blocks(p: CopyPlan, pieces: Sequence[CopyPiece]) -> bool:
     """Whether all output rows of a transposition begin at the same offset in a cache line, and each piece holds a block."""
     itemsize = len(p.pattern)
-    down, across = min(block[2] for block in blocks), min(block[5] for block in blocks)
+    down, across = (min(piece.dims[i].size for piece in pieces) for i in (0, 1))
     room = down >= tiles.block_rows(itemsize) and across * itemsize >= tiles.BLOCK
     return room and all(d.target % LINE == 0 for d in p.outer)
 
@@ -200,9 +211,9 @@ def _has_lines(p: CopyPlan) -> bool:
     return p.kind in ("rows", "groups") and aligned and p.row.size * group >= tuning.TUNING.long_row
 
 
-def _is_dense(p: CopyPlan, blocks: Blocks) -> bool:
+def _is_dense(p: CopyPlan, pieces: Sequence[CopyPiece]) -> bool:
     """Whether rows are contiguous in the output, within every piece too: only the outermost dimension may be cut."""
-    if any(block[2 + 3 * i] != d.size for i, d in enumerate([p.row, *p.outer][:-1]) for block in blocks):
+    if any(piece.dims[i].size != d.size for i, d in enumerate([p.row, *p.outer][:-1]) for piece in pieces):
         return False
     size = p.row.size * max(1, len(p.pattern))
     if p.kind not in ("rows", "groups") or size > gather.LONGEST:
@@ -214,13 +225,11 @@ def _is_dense(p: CopyPlan, blocks: Blocks) -> bool:
     return True
 
 
-def _split(p: CopyPlan, threads: int) -> list[tuple[int, ...]]:
-    """The plan cut along one dimension; of each piece: offset in the input, in the output, the row, the outer dimensions."""
+def _split(p: CopyPlan, threads: int) -> list[CopyPiece]:
+    """The plan cut along one dimension."""
     dims = [p.row, *p.outer]
-    if threads == 1:
-        return [(0, 0, *_described(dims))]
-    if p.kind == "interleaved" and not p.outer:
-        return [(0, 0, *_described(dims))]
+    if threads == 1 or (p.kind == "interleaved" and not p.outer):
+        return [CopyPiece(0, 0, dims)]
     # the outermost dimension that gives all threads about as much, else the longest; interleaved rows are not cut
     even = [
         i for i, d in enumerate(dims) if (i or p.kind != "interleaved") and 10 * -(-d.size // threads) * threads <= 11 * d.size
@@ -236,9 +245,5 @@ def _split(p: CopyPlan, threads: int) -> list[tuple[int, ...]]:
     pieces = []
     for first, end in zip(starts, [*starts[1:], whole], strict=True):
         part = CopyDimension(end - first, dims[at].source, dims[at].target)
-        pieces.append((first * part.source, first * part.target, *_described([*dims[:at], part, *dims[at + 1 :]])))
+        pieces.append(CopyPiece(first * part.source, first * part.target, [*dims[:at], part, *dims[at + 1 :]]))
     return pieces
-
-
-def _described(dims: list[CopyDimension]) -> list[int]:
-    return [x for d in dims for x in d] + [1, 0, 0] * (emit.DIMENSIONS - len(dims) + 1)

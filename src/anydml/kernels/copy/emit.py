@@ -1,10 +1,7 @@
 """The parts of every strided copy: the loops over the outer dimensions, and the two kinds of rows that need nothing else.
 
-The arguments of every kernel: source, target, n, source stride, target stride, DIMENSIONS triples (count, source stride,
-target stride), innermost first, the number of rows ahead to prefetch, and scratch, which some kernels with non-temporal stores
-use. n and the two strides before the triples, in bytes, are those of a row: the innermost dimension. No byte is read before
-the first or behind the last element, and only elements are written: a tail repeats a part of the last full block instead of
-exceeding the end.
+Every kernel has the same arguments, ARGUMENTS. No byte is read before the first or behind the last element, and only elements
+are written: a tail repeats a part of the last full block instead of exceeding the end.
 """
 
 from __future__ import annotations
@@ -12,13 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from anydml.kernels.call.signature import Signature
 from anydml.kernels.code.emit import Text, module
 from anydml.kernels.code.targets import Target
 from anydml.kernels.copy.gather import leave, settle
 from anydml.kernels.copy.text import LINE, Prefetch, loop, prefetch, short, to_multiple, when
 
 DIMENSIONS = 7  # a tensor has eight, and one is the row
-ARGUMENTS = 5 + 3 * DIMENSIONS + 2
+# of the row, the innermost dimension, and of the others, from the innermost on: the size, and strides in bytes
+LOOPS = Signature(
+    " ".join(["n source_stride target_stride", *(f"count{k} source_stride{k} target_stride{k}" for k in range(DIMENSIONS))])
+)
+# ahead: the number of rows ahead to prefetch; scratch: of some kernels with non-temporal stores
+ARGUMENTS = Signature("*source *target") + LOOPS + Signature("ahead *scratch")
 FETCHED = 2048  # bytes of a row up to which it is prefetched as a whole
 DECLARATIONS = (
     "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
@@ -42,17 +45,17 @@ def kernel(body: Body, fetch: Fetch | None = None, *, first: int = 0, dense: int
     their own, so they are collected in scratch and stored from there as whole cache lines. `width`: bytes of a vector.
     """
     text = Text()
-    for i, name in enumerate(("%n", "%source_stride", "%target_stride"), start=2):
-        text.do(f"{name} = load i64, ptr {text.at('%arguments', 8 * i)}, align 8")
-    for i, name in enumerate(("%source", "%target")):
-        text.do(f"{name} = load ptr, ptr {text.at('%arguments', 8 * i)}, align 8")
-    text.do("%outer = getelementptr i8, ptr %arguments, i64 40")
+    for name in ("n", "source_stride", "target_stride", "source", "target"):
+        kind = "ptr" if name in ARGUMENTS.pointers else "i64"
+        text.do(f"%{name} = load {kind}, ptr {text.at('%arguments', ARGUMENTS.offset(name))}, align 8")
+    outer = ARGUMENTS.offset("count0")
+    text.do(f"%outer = getelementptr i8, ptr %arguments, i64 {outer}")
     bounds = [[text.load("i64", "%outer", 8 * (3 * k + j)) for j in range(3)] for k in range(first, DIMENSIONS)]
     counters = [text.op(f"alloca [{DIMENSIONS} x i64], align 8") for _ in range(2 if fetch else 1)]
     for counter in counters:
         for k in range(1, len(bounds)):
             text.do(f"store i64 0, ptr {text.at(counter, 8 * k)}, align 8")
-    ahead = text.load("i64", "%outer", 24 * DIMENSIONS)
+    ahead = text.load("i64", "%outer", ARGUMENTS.offset("ahead") - outer)
     into = "%target"
     if dense:  # an address in scratch with the same offset in its cache line as the output's
         scratch = scratch_memory(text)
@@ -106,7 +109,7 @@ def kernel(body: Body, fetch: Fetch | None = None, *, first: int = 0, dense: int
 
 def scratch_memory(text: Text) -> str:
     """The address of scratch, rounded up to a cache line."""
-    memory = text.load("ptr", "%arguments", 8 * (ARGUMENTS - 1))
+    memory = text.load("ptr", "%arguments", ARGUMENTS.offset("scratch"))
     return text.at(memory, to_multiple(text, memory, LINE))
 
 

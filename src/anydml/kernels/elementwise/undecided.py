@@ -15,6 +15,7 @@ from anydml.kernels.call.address import address_of
 from anydml.kernels.call.steps import prepared, table
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
+from anydml.kernels.elementwise.levels import FINER
 from anydml.kernels.evaluate.tally import TALLY
 from anydml.kernels.match.maps import over_streams
 from anydml.kernels.match.normal_form import NormalForm
@@ -54,7 +55,7 @@ class UndecidedElements(NamedTuple):
             return count
         TALLY.leave(count)
         code = self.finer()
-        arguments = np.array([[address_of(entries), count]], np.int64)
+        arguments = np.array([FINER.in_order({"list": address_of(entries), "count": count})], np.int64)
         left: int = prepared([table(code, arguments)], self.target, (entries, arguments), keeps_gil=True)()
         return left
 

@@ -29,7 +29,7 @@ Decide = Callable[[NDArray[np.int64], Arrays], NDArray[Any]]  # the elements of 
 
 
 class Workspace:
-    """The memory that all calls of a bound operator or graph use in turn: two lists, and two counts for each call.
+    """The memory that all calls of a bound operator or graph use in turn: two lists, two counts for each call, and scratch.
 
     A call's counts are the numbers of elements that its first stage and its second one listed.
     """
@@ -38,6 +38,22 @@ class Workspace:
         self.opened, self.words, self.calls = opened, 0, 0
         self._dirty = True  # whether a count may not be 0
         self._made: tuple[Any, Any, Any] | None = None
+        self._scratch_bytes, self._scratch = 0, None
+
+    def needs(self, nbytes: int) -> None:
+        """Note the scratch that a call uses."""
+        self._scratch_bytes = max(self._scratch_bytes, nbytes)
+
+    @property
+    def scratch(self) -> Any:
+        """Scratch for the call that runs, allocated when all calls have been added."""
+        if self._scratch is None:
+            self._scratch = self.opened.allocate(self._scratch_bytes)
+        return self._scratch
+
+    def part(self, start: int, nbytes: int) -> Any:
+        """A part of the scratch. start: a multiple of 4096 bytes."""
+        return self.scratch.get_sub_region(start, nbytes)
 
     def call(self, words: int) -> int:
         """The number of one more call, with lists of so many words."""
@@ -110,6 +126,84 @@ class Listing(NamedTuple):
     beforehand: bool = True
 
 
+class Ranged:
+    """A kernel that computes numbered elements, each by a group of work items, or by one. Long work is waited for in pieces.
+
+    place: of the two arguments that are the range of numbers, at first the whole one. units: of work for one number.
+    """
+
+    def __init__(self, opened: Opened, kernel: Any, place: int, size: int, units: int, group: int = 1) -> None:
+        self._opened, self._kernel, self._place, self._group = opened, kernel, place, group
+        self._units = max(1, units)
+        self._chunk = max(GROUP, UNITS // self._units)
+        self._range: tuple[int, int] | None = (0, size)  # of the next launch
+
+    def compute(self, first: int, past: int) -> None:
+        """Enqueue the numbers from the first one on."""
+        opened, group = self._opened, self._group
+        while first < past:
+            end = min(past, first + self._chunk)
+            if (first, end) != self._range:
+                self._range = None  # an interrupt may come between these lines
+                self._kernel.set_arg(self._place, np.int64(first))
+                self._kernel.set_arg(self._place + 1, np.int64(end))
+                self._range = first, end
+            began = time.perf_counter()
+            opened.launch(self._kernel, (end - first) * group, max(group, GROUP))
+            if end == past:
+                opened.paced((end - first) * self._units)
+            else:
+                opened.wait()
+                if time.perf_counter() - began < LONG / 4:
+                    self._chunk *= 2
+            first = end
+
+
+class Launch(NamedTuple):
+    """A kernel of a program, whose last two arguments are a range of numbers. size: the numbers; units: of work for one."""
+
+    program: str
+    name: str
+    arguments: Sequence[Any]
+    size: int
+    units: int = 1
+
+
+class ExactCall:
+    """Kernels that run one after another and leave no element undecided.
+
+    begin: makes them, when all memory can be allocated. cleared: the bytes of scratch that are set to 0 before.
+    """
+
+    number = -1
+
+    def __init__(self, workspace: Workspace, begin: Callable[[], Sequence[Launch]], cleared: int = 0) -> None:
+        self._workspace, self._begin, self._cleared = workspace, begin, cleared
+        self._made: list[tuple[Ranged, int]] | None = None
+
+    def launch(self) -> None:
+        """Enqueue the kernels. Long work is waited for in pieces."""
+        opened = self._workspace.opened
+        if self._made is None:
+            self._launches = self._begin()  # a kernel's arguments do not keep their memory
+            made = []
+            for one in self._launches:
+                kernel = opened.kernel(opened.program(one.program), one.name)
+                kernel.set_args(*one.arguments, np.int64(0), np.int64(one.size))
+                made.append((Ranged(opened, kernel, len(one.arguments), one.size, one.units), one.size))
+            self._made = made
+        if self._cleared:
+            opened.clear(self._workspace.scratch, self._cleared)
+        for ranged, size in self._made:
+            ranged.compute(0, size)
+
+    def is_open(self, counts: object) -> bool:
+        return False
+
+    def settle(self, arrays: Arrays) -> tuple[int, int]:
+        return 0, 0
+
+
 class ElementCall:
     """A kernel that computes numbered elements or rows, each in a work item, and what decides the elements that it lists.
 
@@ -130,13 +224,10 @@ class ElementCall:
         each: int = 1,
     ) -> None:
         self.opened, self.workspace, self.size, self.output, self.listing = opened, workspace, size, output, listing
-        self._first, self._group = first, group
-        self._units = max(1, units)
-        self._chunk = max(GROUP, UNITS // self._units)
-        self._kernel: Any = None
+        self._first, self._group, self._units = first, group, units
+        self._kernel: Ranged | None = None
         self._finer: Any = None
         self._beforehand = False  # whether the second stage is enqueued right behind the first
-        self._range: tuple[int, int] | None = (0, size)  # of the kernel's next launch
         self.room = min(size * each, max(ROOM, each))
         self._piece = self.room // each  # numbers whose elements always fit the list
         self.number = -1
@@ -189,7 +280,7 @@ class ElementCall:
         if self._beforehand:
             self._make_finer()
             self._beforehand = self._finer is not None
-        self._kernel = kernel
+        self._kernel = Ranged(opened, kernel, len(self._first.arguments), self.size, self._units, self._group)
 
     def _make_finer(self) -> None:
         assert self.listing is not None
@@ -201,25 +292,10 @@ class ElementCall:
             self._finer = finer
 
     def _compute(self, first: int, past: int) -> None:
-        opened, group = self.opened, self._group
-        while first < past:
-            end = min(past, first + self._chunk)
-            if (first, end) != self._range:
-                place, self._range = len(self._first.arguments), None  # an interrupt may come between these lines
-                self._kernel.set_arg(place, np.int64(first))
-                self._kernel.set_arg(place + 1, np.int64(end))
-                self._range = first, end
-            began = time.perf_counter()
-            opened.launch(self._kernel, (end - first) * group, max(group, GROUP))
-            if end == past:
-                opened.paced((end - first) * self._units)
-            else:
-                opened.wait()
-                if time.perf_counter() - began < LONG / 4:
-                    self._chunk *= 2
-            first = end
+        assert self._kernel is not None
+        self._kernel.compute(first, past)
         if self._beforehand:
-            opened.launch(self._finer, -(-self.room // STEPS))
+            self.opened.launch(self._finer, -(-self.room // STEPS))
 
     def _settle(self, first: int, second: int, arrays: Arrays) -> tuple[int, int]:
         if not first:
@@ -268,6 +344,20 @@ def number(body: Body) -> Value:
     body.branch(i.compared("ult", Value(body, "%past", WORD)).name, "inside", "end")
     body.label("inside")
     return i
+
+
+def index_of(body: Body, i: Value, sizes: Sequence[str], *, narrow: bool) -> list[Value]:
+    """The index of a numbered element in every dimension. sizes: of all but the first. narrow: numbers have 32 bits."""
+    if not sizes:
+        return [i]
+    found, left = list[Value](), i.converted("trunc", INT) if narrow else i
+    for size in reversed(sizes):
+        n = Value(body, size, WORD)
+        n = n.converted("trunc", INT) if narrow else n
+        rest = body.value(f"udiv {left.kind.text} {left.name}, {n.name}", left.kind)
+        found.insert(0, left - rest * n)
+        left = rest
+    return [x.converted("zext", WORD) for x in (left, *found)]
 
 
 def note(body: Body, undecided: Value, words: Sequence[Value], memory: str = "%list", stage: int = 0) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
+import numpy as np
 from numpy.typing import NDArray
 
 from anydml import fork_safety, optional
@@ -254,6 +255,10 @@ class Opened:
                 self.use.enqueue_copy(self.queue, memory, array, dst_offset=offset, is_blocking=True)
             except self.use.Error as error:
                 raise self.failed(error, array.nbytes) from None
+
+    def clear(self, memory: Any, nbytes: int) -> None:
+        """Enqueue zeros for the first bytes of memory, a multiple of 4."""
+        self.use.enqueue_fill_buffer(self.queue, memory, np.zeros(1, np.uint32), 0, nbytes)
 
     def read(self, memory: Any, array: NDArray[Any], offset: int = 0) -> None:
         """Copy contiguous bytes from the device, after all commands so far."""

@@ -37,6 +37,7 @@ from anydml.kernels.opencl.calls import (
     Stage,
     Workspace,
     end,
+    index_of,
     note,
     number,
     unbound,
@@ -289,15 +290,7 @@ class _RowItems:
 
     def _split(self, i: Value, name: str, dims: int) -> list[Value]:
         """The index of a numbered row, or of an element of a row, in every dimension."""
-        body, at = self.body, list[Value]()
-        left = i.converted("trunc", INT) if self.key.narrow else i
-        for d in range(dims - 1, 0, -1):
-            n = Value(body, f"%{name}{d}", WORD)
-            n = n.converted("trunc", INT) if self.key.narrow else n
-            rest = body.value(f"udiv {left.kind.text} {left.name}, {n.name}", left.kind)
-            at.insert(0, left - rest * n)
-            left = rest
-        return [x if x.kind == WORD else x.converted("zext", WORD) for x in (left, *at)] if dims > 1 else [i]
+        return index_of(self.body, i, [f"%{name}{d}" for d in range(1, dims)], narrow=self.key.narrow)
 
     def _begin(self, r: Value) -> None:
         index = self._split(r, "n", self.key.rows.outer)

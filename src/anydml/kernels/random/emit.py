@@ -100,19 +100,28 @@ def _words(body: Body, counter: str, keys: list[Value], lanes: int) -> Value:
     lows = first + body.constants("i64", range(lanes))
     highs = body.splat(high, lanes) - lows.compared("ult", first).converted("sext", lows.kind)
     c = [lows & WORD, lows.shifted_right(32, signed=False), highs & WORD, highs.shifted_right(32, signed=False)]
-    k = [key & WORD for key in keys]
-    for _ in range(ROUNDS):
-        p, q = c[0] * MULTIPLIERS[0], c[2] * MULTIPLIERS[1]
-        upper = [x.shifted_right(32, signed=False) for x in (q, p)]
-        key = [body.splat(x, lanes) for x in k]
-        c = [upper[0] ^ c[1] ^ key[0], q & WORD, upper[1] ^ c[3] ^ key[1], p & WORD]
-        k = [(x + more) & WORD for x, more in zip(k, INCREMENTS, strict=True)]
+    c = mixed(c, keys)
     narrow = [x.converted("trunc", x.kind.of("i32")) for x in c]
     kind, pair = f"<{lanes} x i32>", f"<{2 * lanes} x i32>"
     by_two = [i for j in range(lanes) for i in (j, lanes + j)]
     pairs = [shuffle(body, narrow[i].name, narrow[i + 1].name, kind, by_two) for i in (0, 2)]
     by_four = [i for j in range(lanes) for i in (2 * j, 2 * j + 1, 2 * lanes + 2 * j, 2 * lanes + 2 * j + 1)]
     return Value(body, shuffle(body, pairs[0], pairs[1], pair, by_four), Kind("i32", WORDS * lanes))
+
+
+def mixed(c: list[Value], keys: list[Value]) -> list[Value]:
+    """Philox's output for the four words of a counter, or of a vector of counters. keys: the words of the key, scalars.
+
+    Words are integers of 64 bits; upper bits of keys do not count.
+    """
+    k = [key & WORD for key in keys]
+    for _ in range(ROUNDS):
+        p, q = c[0] * MULTIPLIERS[0], c[2] * MULTIPLIERS[1]
+        upper = [x.shifted_right(32, signed=False) for x in (q, p)]
+        key = [x.body.splat(x, p.kind.lanes) if p.kind.lanes else x for x in k]
+        c = [upper[0] ^ c[1] ^ key[0], q & WORD, upper[1] ^ c[3] ^ key[1], p & WORD]
+        k = [(x + more) & WORD for x, more in zip(k, INCREMENTS, strict=True)]
+    return c
 
 
 def _state(body: Body, begun: str) -> None:

@@ -55,7 +55,7 @@ def lower(found: Words, target: Target, problem: Problem, machine: Machine) -> L
         scratch = -(-4 * count // 64) * 64
         made = copy(target, into.sizes, [4 * s for s in packed], [4 * s for s in into.explicit_strides], 4)
         phases.append([made.steps(base, At(found.target), At("scratch", scratch))])
-        scratch += made.scratch * len(made.blocks)
+        scratch += made.scratch * len(made.pieces)
     return Lowered(target, [Rounds(phases)], scratch=scratch, short=count < tuning.TUNING.short)
 
 

@@ -28,11 +28,7 @@ MOST_TERMS = 1 << 20  # bounds of longer sums would be too wide to decide anythi
 @lowers(recurrence)
 def lower(found: Recurrence, target: Target, problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for a recurrence: a piece for each direction, and for each share of the sequences if there are more threads."""
-    if found.data_type not in SINGLES:
-        return Refused("the states are no floats of 32 or 16 bits")
-    if not all(found.sizes):
-        return Refused("there are no steps, or nothing in them")
-    if (reason := _unfit(found, problem)) is not None:
+    if (reason := unfit(found, problem)) is not None:
         return Refused(reason)
     scratch = Scratch("scratch")
     with guard:
@@ -65,8 +61,12 @@ def _parts(found: Recurrence, threads: int) -> list[range]:
     return [range(first, end) for first, end in pairwise(ends)]
 
 
-def _unfit(found: Recurrence, problem: Problem) -> str | None:
-    """The reason why an input cannot be read; None if all can."""
+def unfit(found: Recurrence, problem: Problem) -> str | None:
+    """The reason why a recurrence, or the reading of an input, does not fit; None if all do."""
+    if found.data_type not in SINGLES:
+        return "the states are no floats of 32 or 16 bits"
+    if not all(found.sizes):
+        return "there are no steps, or nothing in them"
     places = [(start, 1) for d in found.directions for start in d.starts if start is not None]
     if found.lengths is not None:
         places.append((found.lengths, 1))

@@ -26,8 +26,9 @@ from anydml.kernels.recurrence.key import (
     SUM,
     Leaf,
     RecurrenceKey,
-    StepFormula,
     lanes,
+    needed,
+    read_by,
     signature,
 )
 from anydml.kernels.recurrence.rows import defined
@@ -41,34 +42,17 @@ WITHOUT_SIGN = 32  # the first bit for zeros without a sign, in the word that sa
 
 def emitted(target: Target, key: RecurrenceKey, number: int) -> str:
     """The kernel for the list of a stage; arguments: `key.signature`. Returns how many elements stay listed."""
-    needed = _needed(key, number)
-    numbers = [n for n in needed if key.sources[n].kind == NUMBERS]
+    found = needed(key.stages, key.sources, number)
+    numbers = [n for n in found if key.sources[n].kind == NUMBERS]
     stages = [key.stages[key.sources[n].number] for n in numbers]
-    functions = [sums(target, key, n, "fine") for n in sorted(_read(key.stages[number]))]
-    functions += [sums(target, key, n, "quick") for n in sorted(set[int]().union(*map(_read, stages)))]
+    functions = [sums(target, key, n, "fine") for n in sorted(read_by(key.stages[number]))]
+    functions += [sums(target, key, n, "quick") for n in sorted(set[int]().union(*map(read_by, stages)))]
     functions += [_numbers(target, key, n) for n in numbers]
     functions += [_vector(target, key, number, name) for name in (ROUGH, FINE)]
     functions += [_group(target, key, number), settled(target, key, number)]
-    body = _listed(target, key, number, needed)
+    body = _listed(target, key, number, found)
     declared = dict.fromkeys([*body.declared, *(line for _, lines in functions for line in lines)])
     return kernel(body, [*declared, *(text for text, _ in functions)])
-
-
-def _read(stage: StepFormula) -> set[int]:
-    """The sources whose sums a stage reads."""
-    return {leaf.number for leaf in stage.leaves if leaf.kind == SUM}
-
-
-def _needed(key: RecurrenceKey, number: int) -> list[int]:
-    """The sources of a stage, in the order in which they are made."""
-    found: list[int] = []
-    for leaf in key.stages[number].leaves:
-        if leaf.kind == SUM and leaf.number not in found:
-            source = key.sources[leaf.number]
-            if source.kind == NUMBERS:
-                found += [n for n in _needed(key, source.number) if n not in found]
-            found.append(leaf.number)
-    return found
 
 
 def _listed(target: Target, key: RecurrenceKey, number: int, needed: list[int]) -> Body:
@@ -220,18 +204,11 @@ def _numbers(target: Target, key: RecurrenceKey, n: int) -> tuple[str, list[str]
     iota = body.constants("i64", range(together))
 
     def group(i: str, carried: list[Value]) -> list[Value]:
-        x = formula.computed(i)
-        size = x.pair.head.magnitude()
-        far = ~(size.compared("olt", FAR) & x.err.compared("olt", FAR)) & finite(x.pair.head)
-        # so small that its products would underflow in float64: a number below the least one, or 0 itself
-        zero = is_zero(x)
-        small = size.compared("olt", 1 / FAR) & ~zero
-        without = zero if x.signed is None else zero & ~x.signed
+        parts, undecided, without = as_factor(formula.computed(i))
         left = body.splat(Value(body, body.op(f"sub i64 %units, {i}"), Kind("i64")), together)
         there = iota.compared("slt", left)
-        undecided = (either(x.guard, far) or far) & there
-        pair = Pair(size.lift(0.0), size.lift(0.0)).where(small, x.pair)
-        for k, value in enumerate((pair.head, pair.tail, body.chosen(small, 2 / FAR + x.err, x.err))):
+        undecided = undecided & there
+        for k, value in enumerate(parts):
             at = body.at(f"%pairs{n}", body.op(f"mul i64 %pairs_part{n}, {k}"))
             body.stored(value, at, body.op(f"mul i64 {i}, 8"))
         signs = Value(body, lanes_as_bits(without & there), Kind("i64")) << WITHOUT_SIGN
@@ -246,6 +223,18 @@ def _numbers(target: Target, key: RecurrenceKey, n: int) -> tuple[str, list[str]
     body.stored(undecided, f"%open{n}", body.op("mul i64 %b, 8"))
     body.do("ret void")
     return defined(body, f"void @numbers{n}(ptr %arguments, i64 %t, i64 %b)"), [*body.declared]
+
+
+def as_factor(x: Precise) -> tuple[list[Value], Value, Value]:
+    """A number as a factor of sums, in three parts; where it is undecided; and where it is a zero whose sign is not known."""
+    body, size = x.err.body, x.pair.head.magnitude()
+    far = ~(size.compared("olt", FAR) & x.err.compared("olt", FAR)) & finite(x.pair.head)
+    # so small that its products would underflow in float64: a number below the least one, or 0 itself
+    zero = is_zero(x)
+    small = size.compared("olt", 1 / FAR) & ~zero
+    without = zero if x.signed is None else zero & ~x.signed
+    pair = Pair(size.lift(0.0), size.lift(0.0)).where(small, x.pair)
+    return [pair.head, pair.tail, body.chosen(small, 2 / FAR + x.err, x.err)], either(x.guard, far) or far, without
 
 
 def _vector(target: Target, key: RecurrenceKey, number: int, name: str) -> tuple[str, list[str]]:

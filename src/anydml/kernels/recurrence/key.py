@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from anydml.kernels.call.signature import Signature
 from anydml.kernels.code.targets import Target
@@ -84,6 +85,32 @@ class RecurrenceKey(NamedTuple):
             found += [("sums", source) for source in stage.before]
             found.append(("stage", number))
         return found
+
+
+class Factors(Protocol):
+    """Factors of sums. number: of the state, or of the stage."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def number(self) -> int: ...
+
+
+def read_by(stage: StepFormula) -> set[int]:
+    """The sources whose sums a stage reads."""
+    return {leaf.number for leaf in stage.leaves if leaf.kind == SUM}
+
+
+def needed(stages: Sequence[StepFormula], sources: Sequence[Factors], number: int) -> list[int]:
+    """The sources of a stage, in the order in which they are made."""
+    found: list[int] = []
+    for leaf in stages[number].leaves:
+        if leaf.kind == SUM and leaf.number not in found:
+            source = sources[leaf.number]
+            if source.kind == NUMBERS:
+                found += [n for n in needed(stages, sources, source.number) if n not in found]
+            found.append(leaf.number)
+    return found
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
-from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.match import states as match
@@ -20,25 +19,18 @@ from anydml.kernels.match.states import Recurrence
 from anydml.kernels.match.stepped import ROLES, SteppedElement
 from anydml.kernels.recurrence import kernel, tuning
 from anydml.kernels.recurrence.finer_sums import PARTS
-from anydml.kernels.recurrence.formulas import of_stage
 from anydml.kernels.recurrence.key import (
     INPUT,
-    MOST_STAGES,
-    NEW,
     NUMBERS,
-    OLD,
-    PARAMETER,
     STATE,
-    SUM,
-    Leaf,
     RecurrenceKey,
     RowSource,
-    StepFormula,
     StepOutput,
     lanes_of,
     signature,
     tiles,
 )
+from anydml.kernels.recurrence.operands import Operands
 from anydml.kernels.recurrence.weights import WEIGHTS
 from anydml.kernels.recurrence.weights import packed as packed_weights
 from anydml.kernels.undecided.state import STATE_WORDS, state_and_list
@@ -110,9 +102,8 @@ class Planner:
         self.tensors, self.target, self.scratch = tensors, target, scratch
         self.size = found.data_type.dtype.itemsize
         self.numbers: Arguments = {"codes": codes}
-        self.parameters: list[SteppedElement] = []
-        self.blocks: dict[match.Source, list[SteppedElement]] = {}  # the weights of each source
-        self.terms: dict[match.Source, int] = {}
+        self.operands = Operands(self.direction)
+        self.parameters, self.blocks, self.terms = self.operands.parameters, self.operands.blocks, self.operands.terms
 
     def piece(self) -> RecurrencePiece:
         steps, _, _, units = self.found.sizes
@@ -121,21 +112,12 @@ class Planner:
         up = -(-units // lanes) * lanes
         self.up, self.row = up, up * self.size
         slot = count * self.row
-        for stage in self.direction.stages:
-            for leaf in stage.leaves:
-                if isinstance(leaf, match.StateProduct):
-                    self.blocks.setdefault(leaf.source, [])
-                    self.terms[leaf.source] = leaf.terms
-                    if leaf.weights not in self.blocks[leaf.source]:
-                        self.blocks[leaf.source].append(leaf.weights)
-                elif isinstance(leaf, SteppedElement) and leaf not in self.parameters:
-                    self.parameters.append(leaf)
         width = max((len(b) for s, b in self.blocks.items() if isinstance(s, SteppedElement)), default=1) * up * 8
         chunk = 1 if self._in_place() else max(1, min(steps, tuning.TUNING.sums // (count * width)))
         self.sources = {s: self._source(s, count * (chunk if isinstance(s, SteppedElement) else 1)) for s in self.blocks}
         key = RecurrenceKey(
             self.found.data_type,
-            self._stages(),
+            self.operands.stages(),
             tuple(self.sources.values()),
             tuple(start is not None for start in self.direction.starts),
             len(self.parameters),
@@ -187,27 +169,6 @@ class Planner:
         if isinstance(source, match.Before):
             return RowSource(STATE, source.state, height, across, blocks=blocks)
         return RowSource(NUMBERS, source.stage, height, across, blocks=blocks)
-
-    def _stages(self) -> tuple[StepFormula, ...]:
-        made: list[StepFormula] = []
-        ready: set[int] = set()
-        order = list(self.blocks)
-        for stage in self.direction.stages:
-            leaves = tuple(map(self._leaf, stage.leaves))
-            before = tuple(sorted({leaf.number for leaf in leaves if leaf.kind == SUM} - ready))
-            ready |= set(before)
-            made.append(StepFormula(stage.state, of_stage(stage.formula), leaves, before))
-        assert ready == set(range(len(order)))
-        if len(made) > MOST_STAGES:
-            raise Uncompilable(f"a step has more than {MOST_STAGES} stages")
-        return tuple(made)
-
-    def _leaf(self, leaf: match.Leaf) -> Leaf:
-        if isinstance(leaf, match.StateProduct):
-            return Leaf(SUM, list(self.blocks).index(leaf.source), self.blocks[leaf.source].index(leaf.weights))
-        if isinstance(leaf, SteppedElement):
-            return Leaf(PARAMETER, self.parameters.index(leaf))
-        return Leaf(OLD if isinstance(leaf, match.Old) else NEW, leaf.state)
 
     def _tensors(self, histories: Sequence[At]) -> None:
         """Set the addresses and strides of the tensors."""

@@ -6,6 +6,7 @@ a formula for every unit of every sequence, whose results are stored as a state 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 from anydml.kernels.code.emit import when
@@ -16,6 +17,7 @@ from anydml.kernels.contract.floats.packed.rows import NORM_SLACK
 from anydml.kernels.elementwise import magnitudes
 from anydml.kernels.elementwise.items import Item, number_of, stored_item
 from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.numbers.doubled.arithmetic import finite
 from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.known import Known
@@ -62,6 +64,59 @@ def settled(target: Target, key: RecurrenceKey, number: int) -> tuple[str, list[
 def settled_lanes(target: Target, key: RecurrenceKey, number: int) -> int:
     """The number of units that `settled` decides together: fewer, since their values need more of the stack frame."""
     return min(lanes(target, key.stages[number].formula), max(1, target.vector_bytes // 16))
+
+
+def sum_of(formula: NormalForm, total: Value, error: Value, undecided: Value | None) -> Number:
+    """A sum with the bound of its error. undecided: the lanes where factors have no bound; None if all have one."""
+    body = total.body
+    if any(node.op in ("max", "min") for node in formula):  # the limit at an infinity needs no bound
+        error = body.chosen(finite(total), error, 0.0)
+    known = KNOWN_SUM if undecided is None else Known(-FAR_SUM_OF_NUMBERS, FAR_SUM_OF_NUMBERS)
+    return replace(Number(body, lambda: total, known, guard=undecided), err=lambda: error)
+
+
+def walked(
+    body: Body, formula: NormalForm, streams: list[Value], sums: Mapping[int, Number], stored_as: DataType, lanes: int
+) -> GateWalk:
+    """All nodes of a formula. sums: those streams that are sums."""
+    walk = GateWalk(body, formula, streams, stored_as, lanes, "wide", False)
+    walk.gates = {}
+    walk.known = {
+        place: sums[node.data[0]] for place, node in enumerate(formula) if node.op == "stream" and node.data[0] in sums
+    }
+    walk.run()
+    return walk
+
+
+def as_factor(body: Body, walk: GateWalk, lanes: int) -> tuple[Value, Value, Value]:
+    """A formula's result as a factor of sums: the number, the bound of its error, and the lanes where it has none."""
+    x = number_of(body, walk.items[len(walk.nodes) - 1], lanes)
+    value, error = x.wide(), x.wide().lift(0.0) if x.exact else x.error()
+    x, error = _of_zero(body, walk, x, error)
+    size = value.magnitude()
+    ends = size.compared("one", math.inf)
+    small = size.compared("olt", 1 / FAR) & (value.compared("une", 0.0) | error.compared("une", 0.0))
+    value, error = body.chosen(small, 0.0, value), body.chosen(small, error + 1 / FAR, error)
+    near = error.compared("olt", FAR)
+    undecided = either(x.guard, size.compared("ogt", FAR) & ends, ~near & ends)
+    assert undecided is not None
+    return value, body.chosen(ends & near, error, 0.0), undecided
+
+
+def _of_zero(body: Body, walk: GateWalk, x: Number, error: Value) -> tuple[Number, Value]:
+    """A number with its bound: 0 times a number of unknown sign is a tiny number instead of an undecided one."""
+    op, args, _ = walk.nodes[-1]
+    if op != "mul" or x.guard is None:
+        return x, error
+    guard = x.guard
+    for one, other in (args, args[::-1]):
+        zero, factor = walk.number(one), walk.number(other)
+        if zero.exact:
+            nothing = zero.wide().compared("oeq", 0.0) & factor.wide().magnitude().compared("olt", math.inf)
+            nothing = nothing if factor.guard is None else nothing & ~factor.guard
+            error = body.chosen(nothing & guard, 1 / FAR, error)
+            x = replace(x, guard=guard & ~nothing)
+    return x, error
 
 
 class _Stage:
@@ -148,13 +203,7 @@ class _Stage:
         total = body.loaded(self.wide, self.starts[leaf], offset)
         column = body.op(f"add i64 {offset}, {body.op(f'mul i64 {leaf.block}, %block{n}')}")
         error = self.bounds[n] * body.loaded(self.wide, f"%columns{n}", column)
-        if any(node.op in ("max", "min") for node in self.stage.formula):  # the limit at an infinity needs no bound
-            error = body.chosen(finite(total), error, 0.0)
-        if self.key.sources[n].kind == NUMBERS:
-            found = Number(body, lambda: total, Known(-FAR_SUM_OF_NUMBERS, FAR_SUM_OF_NUMBERS), guard=self.undecided[n])
-        else:
-            found = Number(body, lambda: total, KNOWN_SUM)
-        return replace(found, err=lambda: error)
+        return sum_of(self.stage.formula, total, error, self.undecided.get(n))
 
     def settled(self) -> tuple[str, list[str]]:
         """`i64 @settled(arguments, t, b, i)`: those of a group that are 0, infinite or NaN, and the other lanes."""
@@ -185,15 +234,7 @@ class _Stage:
             else:
                 streams.append(body.loaded(self.element, self.starts[leaf], body.op(f"mul i64 {i}, {self.size}")))
         stored_as = self.key.data_type if stage.state is not None else DataType.FLOAT32
-        walk = GateWalk(body, stage.formula, streams, stored_as, self.lanes, "wide", False)
-        walk.gates = {}
-        walk.known = {
-            place: sums[node.data[0]]
-            for place, node in enumerate(stage.formula)
-            if node.op == "stream" and node.data[0] in sums
-        }
-        walk.run()
-        return walk
+        return walked(body, stage.formula, streams, sums, stored_as, self.lanes)
 
     # --- states ---
 
@@ -242,18 +283,10 @@ class _Stage:
         def group(i: str, carried: list[Value]) -> list[Value]:
             squares, undecided = carried
             walk = self._walk(i)
-            x = number_of(body, walk.items[len(self.stage.formula) - 1], self.lanes)
-            value, error = x.wide(), x.wide().lift(0.0) if x.exact else x.error()
-            x, error = self._of_zero(walk, x, error)
-            size = value.magnitude()
-            finite = size.compared("one", math.inf)
-            small = size.compared("olt", 1 / FAR) & (value.compared("une", 0.0) | error.compared("une", 0.0))
-            value, error = body.chosen(small, 0.0, value), body.chosen(small, error + 1 / FAR, error)
-            beyond = size.compared("ogt", FAR) & finite
+            value, error, undecided_ = as_factor(body, walk, self.lanes)
             body.stored(value, into, body.op(f"mul i64 {i}, 8"))
-            unbound = ~error.compared("olt", FAR) & finite
-            bits = self._within(i, lanes_as_bits(either(x.guard, beyond, unbound) or unbound))
-            error = body.chosen(finite & error.compared("olt", FAR) & self._there(i), error, 0.0)
+            bits = self._within(i, lanes_as_bits(undecided_))
+            error = body.chosen(self._there(i), error, 0.0)
             return [body.fused(error, error, squares), undecided | Value(body, bits, Kind("i64"))]
 
         zeros = [body.constant(self.wide, 0.0), body.constant(Kind("i64"), 0)]
@@ -264,21 +297,6 @@ class _Stage:
         at = body.op(f"mul i64 {self.b}, 8")
         body.stored(total.root() * NORM_SLACK, f"%lost{n}", at)
         body.stored(undecided, f"%open{n}", at)
-
-    def _of_zero(self, walk: GateWalk, x: Number, error: Value) -> tuple[Number, Value]:
-        """A number with its bound: 0 times a number of unknown sign is a tiny number instead of an undecided one."""
-        op, args, _ = self.stage.formula[-1]
-        if op != "mul" or x.guard is None:
-            return x, error
-        body, guard = self.body, x.guard
-        for one, other in (args, args[::-1]):
-            zero, factor = walk.number(one), walk.number(other)
-            if zero.exact:
-                nothing = zero.wide().compared("oeq", 0.0) & factor.wide().magnitude().compared("olt", math.inf)
-                nothing = nothing if factor.guard is None else nothing & ~factor.guard
-                error = body.chosen(nothing & guard, 1 / FAR, error)
-                x = replace(x, guard=guard & ~nothing)
-        return x, error
 
     def _there(self, i: str) -> Value:
         """The lanes of existing units, as a mask."""

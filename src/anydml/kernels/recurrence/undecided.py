@@ -39,7 +39,7 @@ class Deciding:
         """codes: the codes of each piece's stages, shared by all calls."""
         self.tensors, self.data_type, self.target, self.undecided, self.codes = tensors, data_type, target, undecided, codes
         self._kept: set[engine.Code] = set()  # keeps the code at the addresses alive
-        self._decisions: dict[tuple[int, int], Decision] = {}  # of a piece's states, made when they are first needed
+        self._decisions = StateDecisions(tensors, data_type, target)
 
     def lists(self) -> UndecidedLists:
         """The lists of all pieces."""
@@ -88,17 +88,9 @@ class Deciding:
     ) -> None:
         """Elements as the reference computes them, from the states of this piece."""
         histories = [self._history(found, n, scratch) for n in range(len(self.tensors))]
-        kept = [Tensor(f"(state {n})", h.shape, self.data_type) for n, h in enumerate(histories)]
-        place = (self.undecided.index(found), state)
-        if place not in self._decisions:
-            nest = self._of_kept(definition(self.tensors[state]), kept, found.sequences.start)
-            self._decisions[place] = Decision(nest, self.data_type, self.target)
-        known = {tensor.name: history for tensor, history in zip(kept, histories, strict=True)}
         sequences, units = entries >> 32, entries & 0xFFFFFFFF
-        at = np.stack(
-            [np.full_like(units, step), np.full_like(units, found.direction), found.sequences.start + sequences, units], 1
-        )
-        histories[state][step + 1, sequences, units] = self._decisions[place].at({**arrays, **known}, at)
+        place = step, found.direction, found.sequences.start
+        histories[state][step + 1, sequences, units] = self._decisions.at(state, place, (sequences, units), histories, arrays)
 
     def _history(self, found: UndecidedPiece, state: int, scratch: NDArray[np.int64]) -> NDArray[np.generic]:
         """A state of a piece before the first step and after each."""
@@ -107,6 +99,38 @@ class Deciding:
         start = found.histories[state]
         raw = scratch.view(np.uint8)[start : start + steps * found.slot]
         return raw.view(dtype).reshape(steps, count, found.row // dtype.itemsize)
+
+
+class StateDecisions:
+    """Correctly rounded elements of states, from the states that are known: all before them, and at their step."""
+
+    def __init__(self, tensors: Sequence[Tensor], data_type: DataType, target: Target) -> None:
+        self.tensors, self.data_type, self.target = tensors, data_type, target
+        self._made: dict[tuple[int, int, tuple[int, ...]], Decision] = {}  # when they are first needed
+
+    def at(
+        self,
+        state: int,
+        place: tuple[int, int, int],
+        elements: tuple[NDArray[np.int64], NDArray[np.int64]],
+        histories: Sequence[NDArray[np.generic]],
+        arrays: Arrays,
+    ) -> NDArray[np.generic]:
+        """Elements of a state.
+
+        place: the step, the direction, and the first sequence of the histories. elements: by their sequences, counted from that
+        one, and units. histories: of each state, its elements before the first step and after each.
+        """
+        step, direction, first = place
+        sequences, units = elements
+        kept = [Tensor(f"(state {n})", h.shape, self.data_type) for n, h in enumerate(histories)]
+        key = state, first, histories[0].shape
+        if key not in self._made:
+            nest = self._of_kept(definition(self.tensors[state]), kept, first)
+            self._made[key] = Decision(nest, self.data_type, self.target)
+        known = {tensor.name: history for tensor, history in zip(kept, histories, strict=True)}
+        at = np.stack([np.full_like(units, step), np.full_like(units, direction), first + sequences, units], 1)
+        return self._made[key].at({**arrays, **known}, at)
 
     def _of_kept(self, nest: Nest, kept: Sequence[Tensor], first: int) -> Nest:
         """A definition that reads the states of a piece instead of computing them."""

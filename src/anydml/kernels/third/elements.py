@@ -51,12 +51,18 @@ class TapedElements:
         start, take = 0, 1
         while start < count:
             many = min(take, count - start)
-            pointers = (self._code, self._constants, numbers, integers, places[start:])
-            outputs = address_of(results[start:]), address_of(decided[start:])
-            row = [*(address_of(p) for p in pointers), tape.dims, many, *outputs, BUDGET]
+            memory: dict[str, NDArray[Any]] = {
+                "tape": self._code,
+                "constants": self._constants,
+                "numbers": numbers,
+                "integers": integers,
+            }
+            memory |= {"places": places[start:], "results": results[start:], "decided": decided[start:]}
+            numbered = {name: address_of(array) for name, array in memory.items()}
+            row = interpreter.ARGUMENTS.in_order({**numbered, "dims": tape.dims, "count": many, "budget": BUDGET})
             arguments = np.array([row], np.int64)
             began = time.perf_counter()
-            prepared([table(code, arguments)], target, (pointers, arguments), keeps_gil=False)()
+            prepared([table(code, arguments)], target, (memory, arguments), keeps_gil=False)()
             take = take * 2 if time.perf_counter() - began < PATIENCE else take
             start += many
         return results, decided.astype(bool)

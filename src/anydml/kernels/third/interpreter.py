@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from anydml.exact.formats import FORMATS
-from anydml.kernels.code.emit import Text, arguments, kernel
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.third import balls, operations, storage
 from anydml.kernels.third.operations import UNDECIDED
 from anydml.tensor import EIGHT_BIT_FLOATS, DataType
 
-ARGUMENTS = ("tape", "constants", "numbers", "integers", "places", "dims", "count", "results", "decided", "budget")
+ARGUMENTS = Signature("*tape *constants *numbers *integers *places dims count *results *decided budget")
 WORDS = 4  # of an instruction: its code, the register that it writes, and two operands
 FORMS = {  # width of the significand's field, exponent of the smallest positive number, bits of infinity, sign bit
     t: (form.precision - 1, form.lowest, form.infinity, form.sign if form.bits < 64 else -form.sign)
@@ -228,7 +229,7 @@ def emitted(target: Target) -> str:
     text = Text()
     text.do("%counter = alloca i64, align 8")
     text.do("%spent = alloca i64, align 8")
-    arguments(text, ARGUMENTS, {"tape", "constants", "numbers", "integers", "places", "results", "decided"})
+    ARGUMENTS.load(text)
     text.jump("first")
     text.label("first")
     text.jump("elements")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from anydml.kernels.call.signature import Signature
-from anydml.kernels.code.emit import Text, fold, kernel
+from anydml.kernels.code.emit import Text, fold, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.undecided.state import COUNT, ENDED, PLACE, ROW
@@ -68,6 +68,12 @@ class UndecidedList:
             body.store("i64", word, slot, 8 * k)
         self.counted(body.op(f"add i64 {count}, 1"))
 
+    def count_entry(self, room: str, *entry: str) -> None:
+        """Count an entry, and put it on the list if it has room for it."""
+        body, count = self.body, self.count()
+        when(body, body.op(f"icmp ult i64 {count}, {room}"), lambda: self.append(*entry, count=count))
+        self.counted(body.op(f"add i64 {count}, 1"))
+
     def slot(self, number: str) -> str:
         """The address of an entry."""
         return self.body.at(self.first, self.body.op(f"mul i64 {number}, {8 * self.words}"))
@@ -109,6 +115,15 @@ def each_bit(body: Body, bits: str, do: Callable[[str], None]) -> None:
     body.label(next_)
     body.branch(body.op(f"icmp ne i64 {rest}, 0"), one, after)
     body.label(after)
+
+
+def mark(body: Body, bits: str, number: str, count: str, offset: int = 0) -> None:
+    """Set the bit of an element in a bitmap, and add 1 to the number of elements whose bits are set."""
+    byte = body.at(bits, body.op(f"lshr i64 {number}, 3"))
+    place = body.op(f"trunc i64 {body.op(f'and i64 {number}, 7')} to i8")
+    bit = body.op(f"shl i8 1, {place}")
+    body.op(f"atomicrmw or ptr {byte}, i8 {bit} monotonic")  # other threads set other bits of the byte
+    body.store("i64", body.op(f"add i64 {body.load('i64', count, offset)}, 1"), count, offset)
 
 
 def any_undecided(target: Target) -> str:

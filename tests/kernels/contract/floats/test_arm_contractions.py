@@ -122,7 +122,7 @@ def test_winograd(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.Monkey
         taken.append(WinogradPlan(*arguments))
         return taken[-1]
 
-    monkeypatch.setattr(family, "pays", lambda found: True)
+    monkeypatch.setattr(family, "pays", lambda *found: True)
     monkeypatch.setattr(family, "WinogradPlan", noted)
     seen, cases = Open(), []
     for data_type in (DataType.FLOAT32, DataType.FLOAT16):

@@ -84,7 +84,7 @@ def drawn(target: Target, terms: int, kind: str, seed: int) -> Block:
 
 def summed(made: Block) -> float:
     """Sum the block; return the factor of the bounds of its sums."""
-    made.run(tile.sums, tile.ARGUMENTS)
+    made.run(tile.sums, tile.ARGUMENTS.names)
     return made.number(tile.BOUND)
 
 
@@ -165,7 +165,7 @@ def test_magnitudes(target: Target, ran: Ran) -> None:
         made = drawn(target, 30, kind, 5)
         made.sums[...] = 1e300  # none of which cancels
         made.memory["counter"].view(np.int64)[COUNT] = 2
-        made.run(magnitudes.sums, magnitudes.ARGUMENTS)
+        made.run(magnitudes.sums, magnitudes.ARGUMENTS.names)
         assert made.memory["counter"].view(np.int64)[magnitudes.DENSE // 8] == 1
         wanted = np.abs(made.a.astype(np.float64)) @ np.abs(made.b.astype(np.float64))
         np.testing.assert_allclose(made.memory["rests"], wanted, rtol=1e-14)
@@ -173,7 +173,7 @@ def test_magnitudes(target: Target, ran: Ran) -> None:
     ran(compared, 300)
 
 
-@pytest.mark.parametrize(("emit", "names"), [(magnitudes.sums, magnitudes.ARGUMENTS), (doubled.sums, doubled.ARGUMENTS)])
+@pytest.mark.parametrize(("emit", "names"), [(m.sums, m.ARGUMENTS.names) for m in (magnitudes, doubled)])
 def test_nothing_is_done_where_few_are_listed(emit: Callable[..., str], names: tuple[str, ...]) -> None:
     made = drawn(TARGETS[-1], 30, "ordinary", 5)
     made.memory["counter"].view(np.int64)[COUNT] = 1
@@ -191,7 +191,7 @@ def test_magnitudes_are_not_summed_where_most_of_what_is_listed_cancels(target: 
     made.sums[...] = 1
     made.sums[:, ::4] = 0
     made.memory["counter"].view(np.int64)[COUNT] = made.sums.size * (1 + share) // 4 + share
-    made.run(magnitudes.sums, magnitudes.ARGUMENTS)
+    made.run(magnitudes.sums, magnitudes.ARGUMENTS.names)
     assert made.memory["counter"].view(np.int64)[magnitudes.DENSE // 8] == share
     assert np.isnan(made.memory["rests"]).any() == (not share)
 
@@ -214,7 +214,7 @@ def test_pairs_are_within_their_bound_and_zeros_are_known(target: Target, ran: R
         summed(made)
         made.memory["counter"][tile.BOUND // 8] = 1
         made.memory["b_norms"] *= -1  # as if some terms were outside
-        made.run(doubled.sums, doubled.ARGUMENTS)
+        made.run(doubled.sums, doubled.ARGUMENTS.names)
         rows, columns = fractions(made)
         for i, row in enumerate(rows):
             for j, column in enumerate(columns):
@@ -246,9 +246,9 @@ def test_pairs_of_exact_sums_are_the_sums(listed: int) -> None:
     assert summed(made) == 0
     before, words = made.sums.copy(), made.memory["counter"].view(np.int64)
     words[COUNT] = listed
-    made.run(magnitudes.sums, magnitudes.ARGUMENTS)
+    made.run(magnitudes.sums, magnitudes.ARGUMENTS.names)
     assert words[magnitudes.DENSE // 8] == 0
-    made.run(doubled.sums, doubled.ARGUMENTS, most=16 * 16)
+    made.run(doubled.sums, doubled.ARGUMENTS.names, most=16 * 16)
     assert words[magnitudes.DENSE // 8] == (listed == 17)
     assert (made.sums == before).all()
     if listed == 17:
@@ -264,7 +264,7 @@ def test_least_digits() -> None:
     made.a[0], made.b[:, 0], made.a[1, 5] = 0, 0, 2.0**-149
     made = block(target, made.a, made.b)
     made.memory["counter"].view(np.int64)[COUNT] = 2
-    made.run(doubled.sums, doubled.ARGUMENTS)
+    made.run(doubled.sums, doubled.ARGUMENTS.names)
     for lines, lows in ((made.a, made.memory["a_low"]), (made.b.T, made.memory["b_low"])):
         assert np.isinf(lows[0])
         assert np.isfinite(lows[1:]).all()

@@ -238,7 +238,7 @@ def test_winograd_between_unmapped_pages(threads: int, monkeypatch: pytest.Monke
             made.append(self)
 
     monkeypatch.setattr(family, "WinogradPlan", Noted)
-    monkeypatch.setattr(family, "pays", lambda found: True)
+    monkeypatch.setattr(family, "pays", lambda *found: True)
     tuned(monkeypatch, tuning, alone=0)
     compared = 0
     for case in range(8 * SOAK):

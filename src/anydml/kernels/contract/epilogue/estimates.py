@@ -13,19 +13,21 @@ from typing import NamedTuple
 from anydml.kernels.call.signature import Signature
 from anydml.kernels.code.emit import Text, along, fold, kernel, splat, when
 from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import rounding
 from anydml.kernels.contract.epilogue.rounding import Slots, Stored
 from anydml.kernels.contract.epilogue.rule import bounded, fused
 from anydml.kernels.contract.epilogue.tally import Tally
-from anydml.kernels.undecided.state import COUNT, OWN, STATE_WORDS
+from anydml.kernels.undecided.lists import UndecidedList, each_bit
+from anydml.kernels.undecided.state import OWN, STATE_WORDS
 
 ESTIMATES = Signature("*numbers pitch step origin *ends *open")
 BEGUN = Signature("*state list room")
 FACTOR, TERM, LIMIT = 0, 1, 2  # the rows of the numbers, `pitch` bytes apart
 LOW, HIGH, ZERO = 0, 4, 8  # of the ends: float32 limits of estimates, and what is added to them, int32
-# of the state, in bytes: how many are left undecided, how many are uncertain, where the list is, how many it has room for
-OPEN, LISTED, LIST, ROOM = (8 * word for word in (COUNT, OWN, OWN + 1, OWN + 2))
+# of the state, in bytes: where the list is, how many it has room for, and how many elements the second stage left undecided
+LIST, ROOM, LEFT = (8 * word for word in (OWN, OWN + 1, OWN + 2))
 STATE = 8 * STATE_WORDS
 BY_ROW, BY_COLUMN = "row", "column"
 
@@ -186,7 +188,7 @@ def functions(target: Target, by: str) -> list[str]:
     """The function `void list(sums, numbers, pitch, first, lane, inside, ends, open)`: lists the uncertain outputs of a row of
     sums."""
     dot, lanes = dot_of(target), target.vector_bytes // 4
-    text = Text()
+    text = Body(target)
     bits = "0"
     for n in range(dot.vectors):
         channel = of_row(text, target, "%numbers") if by == BY_ROW else of_columns(text, target, "%numbers", n)
@@ -196,31 +198,19 @@ def functions(target: Target, by: str) -> list[str]:
         few = text.op(f"zext i{lanes} {text.op(f'bitcast <{lanes} x i1> {mask} to i{lanes}')} to i64")
         bits = text.op(f"or i64 {bits}, {text.op(f'shl i64 {few}, {n * lanes}')}")
     bits = text.op(f"and i64 {bits}, %inside")
-    place, list_, room = text.at("%open", LISTED), text.load("ptr", "%open", LIST), text.load("i64", "%open", ROOM)
-    begun = text.load("i64", place)
-    text.jump("head")
-    text.label("head")
-    text.do(f"%bits = phi i64 [ {bits}, %entry ], [ %rest, %next ]")
-    text.do(f"%count = phi i64 [ {begun}, %entry ], [ %more, %next ]")
-    text.branch(text.op("icmp eq i64 %bits, 0"), "done", "one")
-    text.label("one")
-    k = text.op("call i64 @llvm.cttz.i64(i64 %bits, i1 true)")
-    text.do(f"%rest = and i64 %bits, {text.op('sub i64 %bits, 1')}")
-    text.do("%more = add i64 %count, 1")
-    text.branch(text.op(f"icmp ult i64 %count, {room}"), "there", "next")
-    text.label("there")
-    number = text.op(f"add i64 %first, {text.op(f'mul i64 {k}, %lane')}")
-    text.store("i32", text.op(f"trunc i64 {number} to i32"), along(text, list_, "4", "%count"))
-    text.jump("next")
-    text.label("next")
-    text.jump("head")
-    text.label("done")
-    text.store("i64", "%count", place)
+    noted = list_of(text, "%open")
+    each_bit(text, bits, lambda k: noted(text.op(f"add i64 %first, {text.op(f'mul i64 {k}, %lane')}")))
     text.do("ret void")
     given = "ptr %sums, ptr %numbers, i64 %pitch, i64 %first, i64 %lane, i64 %inside, ptr %ends, ptr %open"
     floats = f"<{lanes} x float>"
-    declarations = [f"declare {floats} @llvm.fabs.v{lanes}f32({floats})", "declare i64 @llvm.cttz.i64(i64, i1)"]
+    declarations = [f"declare {floats} @llvm.fabs.v{lanes}f32({floats})", *text.declared]
     return [*declarations, f"define internal void @list({given}) {{", "entry:", *text.lines, "}"]
+
+
+def list_of(body: Body, state: str) -> Callable[[str], None]:
+    """A function that puts an output's number on the list of a state, which has room for some and counts all."""
+    noted = UndecidedList(body, 1, state, body.load("ptr", state, LIST))
+    return partial(noted.count_entry, body.load("i64", state, ROOM))
 
 
 def estimating(signature: Signature, by: str) -> Signature:
@@ -230,9 +220,10 @@ def estimating(signature: Signature, by: str) -> Signature:
 
 def begun(target: Target) -> str:
     """The kernel that sets a state with nothing listed. Arguments: the state, the address of the list, and its capacity."""
-    text = Text()
+    text = Body(target)
     BEGUN.load(text)
-    for at, value in ((OPEN, "0"), (LISTED, "0"), (LIST, "%list"), (ROOM, "%room")):
+    UndecidedList(text, 1).counted("0")
+    for at, value in ((LIST, "%list"), (ROOM, "%room"), (LEFT, "0")):
         text.store("i64", value, "%state", at)
     text.do("ret i64 0")
     return kernel(text)

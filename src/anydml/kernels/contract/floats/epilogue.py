@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.contract.floats.few.sums import LEAST
@@ -36,11 +38,9 @@ OWN = 2  # streams before those of the formula: the sums, and the norms of the c
 MAGNITUDES, PAIRS, ERRORS = "magnitudes", "pairs", "errors"
 # counter: the number of entries on the list, then BOUND, DENSE and others. done: as in `tile`. rests: the low parts of pairs,
 # or sums of magnitudes, or error bounds of the sums. a_low, b_low: as in `doubled`
-ARGUMENTS = (
-    "rows", "first", "count", "n1", "n2", "sums", "sums_row", "factor", "a_norms", "b_norms", "list", "counter", "terms",
-    "rests", "a_low", "b_low", "done",
-)  # fmt: skip
-POINTERS = {"sums", "a_norms", "b_norms", "list", "counter", "rests", "a_low", "b_low", "done"}
+ARGUMENTS = Signature(
+    "rows first count n1 n2 *sums sums_row factor *a_norms *b_norms *list *counter terms *rests *a_low *b_low *done"
+)
 
 
 class EpilogueKey(NamedTuple):
@@ -58,18 +58,20 @@ class EpilogueKey(NamedTuple):
     again: str = ""
 
 
-def argument_names(key: EpilogueKey) -> list[str]:
-    """The arguments of the kernel, in order."""
-    return [*ARGUMENTS, *places(len(key.layouts))]
-
-
-def places(count: int) -> list[str]:
+@lru_cache(maxsize=256)
+def streams(count: int) -> Signature:
     """The arguments of streams: the address of each, and its strides in bytes along rows and along the columns' dimensions."""
-    return [f"{x}{k}" for k in range(OWN, OWN + count) for x in "przys"]
+    return Signature(" ".join(f"*p{k} r{k} z{k} y{k} s{k}" for k in range(OWN, OWN + count)))
+
+
+@lru_cache(maxsize=256)
+def with_streams(arguments: Signature, count: int) -> Signature:
+    """A kernel's arguments, and those of streams."""
+    return arguments + streams(count)
 
 
 def block(target: Target, key: EpilogueKey) -> str:
-    """The kernel that stores a block of elements from their sums; arguments: `argument_names`."""
+    """The kernel that stores a block of elements from their sums; arguments: ARGUMENTS, and streams."""
     return _Block(target, key).text()
 
 
@@ -89,7 +91,7 @@ class _Block:
 
     def text(self) -> str:
         body = self.body
-        arguments(body, argument_names(self.key), POINTERS | {f"p{k}" for k in range(OWN, len(self.layouts))})
+        with_streams(ARGUMENTS, len(self.key.layouts)).load(body)
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         self.streams.begin()
         self.begun = start(body, "%first", "%count", ("%n1", "%n2"))  # the same for every row

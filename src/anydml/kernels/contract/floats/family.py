@@ -52,13 +52,12 @@ def lower(found: list[Contraction], target: Target, problem: Problem, machine: M
             return Refused(made)
         if made.terms > MOST_TERMS:
             return Refused(f"sums have more than {MOST_TERMS} terms")
-        square = windows(made) if pays(made) else None
+        square = _square(made)
         side = windowed(c)
         if square is None and side is not None and not made.padded:  # the default may be the other way around
             other = layout(c, problem, side)
-            if isinstance(other, FloatLayout) and pays(other):
-                square = windows(other)
-                made = other if square is not None else made
+            square = _square(other) if isinstance(other, FloatLayout) else None
+            made = other if isinstance(other, FloatLayout) and square is not None else made
         formula = combined(c.formula)
         types = (*(s.data_type for s in c.streams), output)
         at = next(k for k, s in enumerate(c.streams) if s.name == SUM)
@@ -94,6 +93,12 @@ def lower(found: list[Contraction], target: Target, problem: Problem, machine: M
         once=True,
         interruptible=any(len(plan.phases) > 1 for plan in plans),
     )
+
+
+def _square(found: FloatLayout) -> WinogradWindows | None:
+    """The windows of a layout, if transforms pay."""
+    made = windows(found)
+    return made if made is not None and pays(found, made) else None
 
 
 def _plan(p: FloatProblem, memory: FloatMemory, owned: tuple[bool, bool], square: WinogradWindows | None) -> FloatPlan:

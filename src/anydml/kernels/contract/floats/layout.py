@@ -236,7 +236,10 @@ def _terms(
     (a, _), (b, _) = places
     tested = {v for t in tests for v in t.factors}
     free = [v for v in c.terms if v not in tested]
-    channel = max(free, key=lambda v: v.size, default=None)
+    # rather a channel than a position of a window
+    along = [{v for v in i.factors if v.size > 1} for i in c.factors[0].at + c.factors[1].at]
+    moves = {v for several in along if len(several) > 1 for v in several}
+    channel = max(free, key=lambda v: (v.size > 1 and v not in moves, v.size), default=None)
     rest = [v for v in c.terms if v is not channel]
     if math.prod(v.size for v in rest) > MOST_POSITIONS:
         return f"filters have more than {MOST_POSITIONS} positions"

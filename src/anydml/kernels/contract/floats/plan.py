@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import zip_longest
 from math import prod
 from typing import NamedTuple
@@ -10,10 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats.epilogue import EpilogueKey
+from anydml.kernels.contract.floats import epilogue
+from anydml.kernels.contract.floats.epilogue import EpilogueKey, with_streams
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import FloatLayout, StreamPlace
 from anydml.kernels.contract.floats.packed import tile
@@ -98,6 +100,7 @@ class FloatPlan:
         layouts = (
             _layout_of(place, t, found, last=k == last) for k, (place, t) in enumerate(zip(self.places, types, strict=True))
         )
+        self.stream_names = epilogue.streams(len(self.places)).names
         self.key = EpilogueKey(formula, tuple(layouts), found.padded)
         self.lanes = p.target.vector_bytes // 8
         self.width = tile.width(p.target)
@@ -188,25 +191,62 @@ class FloatPlan:
             number = number * n + i
         return number
 
+    def refined(
+        self,
+        key: EpilogueKey,
+        factors: Arguments,
+        first: int,
+        sizes: tuple[int, int, int],
+        bit: int,
+        columns: int,
+        streams: Arguments,
+        kernel: Callable[[Target, EpilogueKey, tuple[DataType, DataType]], str] = refine.refined,
+    ) -> Step:
+        """A step of the second stage. first: of the columns; sizes: theirs, for streams; columns: bits from row to row."""
+        code = engine.compiled(kernel, self.target, key, self.factors)
+        listed = Arguments(list=self.entries, counter=self.counter, first=first, f1=sizes[1], f2=sizes[2])
+        marked = Arguments(bits=self.bits, bit=bit, columns=columns, open=self.undecided)
+        return with_streams(refine.ARGUMENTS, len(self.places)).step(code, **factors, **listed, **marked, **streams)
+
     def refine(
         self,
         batch: tuple[int, ...],
         some: range,
         columns: range,
         key: EpilogueKey,
-        known: Sequence[At | int],
-        streams: Sequence[At | int],
+        known: Arguments,
+        streams: Arguments,
         kernel: Callable[[Target, EpilogueKey, tuple[DataType, DataType]], str] = refine.refined,
     ) -> Step:
         """A step of the second stage, which decides listed elements, or some of them."""
         found = self.layout
-        code = engine.compiled(kernel, self.target, key, self.factors)
         bit = (self._number(batch) * found.rows + some.start) * found.columns
-        left = (found.a.of(batch, some.start), found.a.row, found.a_term)
-        right = (found.b.of(batch), *found.sizes[1:], *found.b.columns, found.b_term)
-        terms = (found.channels, len(found.table), self.table)
-        listed = (self.entries, self.counter, columns.start, *found.flat[1:])
-        return Step(code, (*left, *right, *terms, *listed, self.bits, bit, found.columns, self.undecided, *known, *streams))
+        (_, n1, n2), (b0, b1, b2) = found.sizes, found.b.columns
+        left = Arguments(a=found.a.of(batch, some.start), a_row=found.a.row, a_term=found.a_term)
+        right = Arguments(b=found.b.of(batch), n1=n1, n2=n2, b0=b0, b1=b1, b2=b2, b_term=found.b_term)
+        factors = left | right | Arguments(channels=found.channels, positions=len(found.table), table=self.table)
+        return self.refined(key, factors | known, columns.start, found.flat, bit, found.columns, streams, kernel)
+
+    def unpacked(self, sums: At, sums_row: int, b_norms: At) -> Arguments:
+        """The arguments of the second stage if it reads all terms from the tensors."""
+        none = self.counter
+        packed = Arguments(rows_at=none, tile=0, height=0, panels_at=none, panel=0, width=0)
+        return Arguments(sums=sums, sums_row=sums_row, b_norms=b_norms, **packed)
+
+    def streams_of(self, batch: tuple[int, ...], row: int) -> Arguments:
+        """The arguments of streams from a row on."""
+        values = (x for p in self.places for x in (p.of(batch, row), p.row, *p.columns))
+        return Arguments(zip(self.stream_names, values, strict=True))
+
+    def stored(self, key: EpilogueKey, some: range, columns: range, streams: Arguments, **values: At | int) -> Step:
+        """The step that stores a block. values: what depends on the algorithm; the epilogue does not read the others."""
+        found, none = self.layout, self.counter
+        block = Arguments(rows=len(some), first=columns.start, count=len(columns), n1=found.flat[1], n2=found.flat[2])
+        listed = Arguments(list=self.entries, counter=self.counter, terms=found.terms)
+        unread = Arguments(a_norms=none, rests=none, a_low=none, b_low=none, done=self.constants.none)
+        code = engine.compiled(epilogue.block, self.target, key)
+        arguments = with_streams(epilogue.ARGUMENTS, len(self.places))
+        return arguments.step(code, **block, **listed, **unread | values, **streams)
 
 
 def bound_factor(additions: int) -> int:

@@ -162,17 +162,3 @@ def quantised(x: float, scale: float, zero: int, output: DataType) -> int:
     m, exponent = significand(bits)
     n = half_even(m << max(exponent, 0), 1 << max(-exponent, 0))
     return min(max(n + zero, low), high)
-
-
-def as_stated(total: Fraction, added: Fraction, region: QuantisedSums, output: DataType) -> int:
-    """An output, from its exact sum and the tensor that is added after rounding, step by step."""
-    x = _rounded(Fraction(_rounded(total)) + added)
-    low, high = region.bounds
-    return quantised(min(high, max(low, x)), *region.rounding, output)
-
-
-def _rounded(x: Fraction) -> float:
-    if not x:
-        return 0.0
-    m, exponent = significand(nearest(x.numerator, x.denominator, FLOAT32))
-    return float(Fraction(m) * Fraction(2) ** exponent)

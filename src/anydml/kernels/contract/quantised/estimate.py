@@ -1,7 +1,4 @@
-"""The estimate of outputs from int32 sums: outputs are stored, and those whose estimate is not certain are also listed.
-
-The list overwrites sums that have been read, so that it always has room.
-"""
+"""The estimate of outputs from int32 sums: outputs are stored, and those whose estimate is not certain are also listed."""
 
 from __future__ import annotations
 
@@ -10,8 +7,10 @@ from collections.abc import Callable
 from anydml.kernels.call.signature import Signature
 from anydml.kernels.code.emit import Text, fold, kernel, real, shuffle, splat, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.epilogue.estimates import LISTED
+from anydml.kernels.code.values import Body
+from anydml.kernels.contract.epilogue.estimates import list_of
 from anydml.kernels.contract.epilogue.rule import bounded, fused
+from anydml.kernels.undecided.lists import each_bit
 
 ESTIMATE = Signature("*sums *output rows columns first channel channels *table *state low high zero *other factor")
 SIDE = 4  # vectors that are computed together
@@ -25,16 +24,15 @@ def estimate(target: Target, by_column: bool, other: str = "") -> str:
 
     first: the number of the first element. channel: of the first row; rows have the `channels` channels in turn. table: three
     rows of numbers by channel, as in `bounds.EstimateNumbers`, padded by a whole step of vectors. low, high: float32 limits of
-    estimates; zero: an int32 that is added to them. state: gets the number of listed elements. by_column: columns are channels.
+    estimates; zero: an int32 that is added to them. state: of the list. by_column: columns are channels.
     other: "u8" or "i8" if elements of these bytes, times a factor, are added.
     """
     lanes = target.vector_bytes // 4
     step, floats, ints = SIDE * lanes, f"<{lanes} x float>", f"<{lanes} x i32>"
-    text = Text()
+    text = Body(target)
     ESTIMATE.load(text)
     spare = text.op(f"alloca [{step} x i8], align 64")
-    count = text.op("alloca i64, align 8")
-    text.do(f"store i64 0, ptr {count}, align 8")
+    noted = list_of(text, "%state")
     low, high, more = (
         splat(text, text.op(f"bitcast i32 {text.op(f'trunc i64 %{name} to i32')} to float"), floats)
         for name in ("low", "high", "factor")
@@ -100,21 +98,11 @@ def estimate(target: Target, by_column: bool, other: str = "") -> str:
                 ]
             bits = text.op(f"bitcast <{step} x i1> {whole[0]} to i{step}")
             bits = bits if step == 64 else text.op(f"zext i{step} {bits} to i64")
-
-            def one(k: str, _: list[str]) -> list[str]:
-                set_ = text.op(f"trunc i64 {text.op(f'lshr i64 {bits}, {k}')} to i1")
-
-                def add() -> None:
-                    place = text.op(f"load i64, ptr {count}, align 8")
-                    here = text.op(f"add i64 {at}, {k}")
-                    number = text.op(f"add i64 {here}, %first")
-                    text.store("i32", text.op(f"trunc i64 {number} to i32"), text.at("%sums", text.op(f"mul i64 {place}, 4")))
-                    text.do(f"store i64 {text.op(f'add i64 {place}, 1')}, ptr {count}, align 8")
-
-                when(text, set_, add)
-                return []
-
-            fold(text, "0", most or str(step), 1, [], one)
+            if most is not None:  # fewer than the bits of a word
+                beyond = text.op(f"shl i64 1, {most}")
+                bits = text.op(f"and i64 {bits}, {text.op(f'sub i64 {beyond}, 1')}")
+            first = text.op(f"add i64 {at}, %first")
+            each_bit(text, bits, lambda k: noted(text.op(f"add i64 {first}, {k}")))
 
         def all_of(p: str, _: list[str]) -> list[str]:
             some(p, None)
@@ -127,14 +115,13 @@ def estimate(target: Target, by_column: bool, other: str = "") -> str:
         return [text.op(f"select i1 {text.op(f'icmp eq i64 {following}, %channels')}, i64 0, i64 {following}")]
 
     fold(text, "0", "%rows", 1, [("i64", "%channel")], row)
-    listed_ = text.op(f"load i64, ptr {count}, align 8")
-    text.store("i64", listed_, "%state", LISTED)
     text.do("ret i64 0")
     return kernel(
         text,
         [
             f"declare {floats} @llvm.fabs.v{lanes}f32({floats})",
             f"declare {floats} @llvm.fma.v{lanes}f32({floats}, {floats}, {floats})",
+            *text.declared,
         ],
     )
 

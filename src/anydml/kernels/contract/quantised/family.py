@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +14,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.contract import tuning
 from anydml.kernels.contract.epilogue import estimates
-from anydml.kernels.contract.epilogue.estimates import STATE, begun
+from anydml.kernels.contract.epilogue.estimates import LEFT, STATE, begun
 from anydml.kernels.contract.epilogue.rule import fused
 from anydml.kernels.contract.family import contraction, planned
 from anydml.kernels.contract.geometry import Scratch
@@ -24,7 +23,6 @@ from anydml.kernels.contract.problem import OPEN, OUTPUTS, Estimated
 from anydml.kernels.contract.quantised import bounds
 from anydml.kernels.contract.quantised.constants import QuantisedTables
 from anydml.kernels.contract.quantised.estimate import ESTIMATE, SIDE, estimate
-from anydml.kernels.contract.quantised.exactly import Listed, decide
 from anydml.kernels.contract.quantised.geometry import Geometry, of_convolution, of_product
 from anydml.kernels.contract.quantised.refine import REFINE, refine
 from anydml.kernels.contract.quantised.sums import SUMS, QuantisedSums, quantised_sums
@@ -33,7 +31,9 @@ from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.convolution import Convolution
 from anydml.kernels.match.product import MatrixProduct, Operand
 from anydml.kernels.problem import Problem
+from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.lists import COUNTERS, any_undecided
+from anydml.kernels.undecided.places import Bitmap, NumberedElements, in_order, of_bitmaps
 from anydml.tensor import DataType, TensorDesc, limits
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ FEW = 1 << 14  # with fewer outputs, one thread rounds
 FARTHEST = 2.0**30  # estimates below this are int32
 FEW_TERMS = 64  # sums with at most this many terms are short
 SHARE, LEAST = 8, 256  # a list has room for one in SHARE outputs, plus LEAST
-OPEN_WORD = estimates.OPEN
 FAR = 1e30  # the bound that leaves every sum undecided, for a slack of 1
 MOST = 2**31  # most outputs, whose numbers are int32
 
@@ -82,7 +81,10 @@ def lower(problem: Problem, machine: Machine, slack: float = 0.0) -> Lowered | R
     made = in_tiles(rounding, found, machine.threads) or of_sums(rounding, found, machine.threads)
     if isinstance(made, Refused):
         return made
-    plan, rounds, scratch, passing, lists = made
+    plan, rounds, scratch, passing, bits = made
+    ((name, nest),) = problem.statement.items()
+    places = in_order(output.sizes, range(len(output.sizes)))
+    elements = NumberedElements(name, places, Decision(nest, output.data_type, target))
     return Lowered(
         target,
         rounds,
@@ -93,20 +95,20 @@ def lower(problem: Problem, machine: Machine, slack: float = 0.0) -> Lowered | R
         packed=plan.packed.size,
         spare=plan.spare.size,
         short=plan.at.problem.products < tuning.TUNING.short,
-        decide=partial(decide, region, geometry, x.data_type, lists),
+        decide=of_bitmaps([Bitmap(elements, bits.offset // 8, -(-count // 64))]),
         once=True,
         own=region.own,
     )
 
 
 class _Made(NamedTuple):
-    """The plan of the sums, all rounds, their memory, and the lists of undecided outputs."""
+    """The plan of the sums, all rounds, their memory, and the bitmap of undecided outputs."""
 
     plan: IntegerPlan
     rounds: list[Rounds]
     scratch: Scratch
     passing: Scratch
-    lists: list[Listed]
+    bits: At
 
 
 def _memory(plan: IntegerPlan) -> tuple[Scratch, Scratch]:
@@ -131,9 +133,9 @@ def in_tiles(rounding: _Rounding, found: Convolution | MatrixProduct, threads: i
         return None
     scratch, passing = _memory(plan)
     count, pieces = rounding.count, max(len(phase) for rounds in plan.rounds for phase in rounds.phases)
-    states = scratch.take(STATE * pieces)
+    states, bits = scratch.take(STATE * pieces), scratch.take(-(-count // 8))
     room = count // (SHARE * pieces) + LEAST
-    lists = [passing.take(4 * room) for _ in range(pieces)]
+    lists = [passing.take(8 * room) for _ in range(pieces)]
     ends = [count * i // pieces for i in range(pieces + 1)]
     code = engine.compiled(begun, rounding.target)
     first = [estimates.BEGUN.step(code, state=states + STATE * i, list=at, room=room) for i, at in enumerate(lists)]
@@ -144,12 +146,8 @@ def in_tiles(rounding: _Rounding, found: Convolution | MatrixProduct, threads: i
         rounds[0] = Rounds(begins)
     else:
         rounds.insert(0, Rounds([[first]]))
-    refined = [[rounding.refined(states, i, pieces, range(*ends[i : i + 2]))] for i in range(pieces)]
-    listed = [
-        Listed((states.offset + STATE * i + OPEN_WORD) // 8, lists[i].offset // 4, room, range(*ends[i : i + 2]))
-        for i in range(pieces)
-    ]
-    return _Made(plan, [*rounds, *rounding.ending(states, refined)], scratch, passing, listed)
+    refined = [[rounding.refined(states, i, pieces, bits, range(*ends[i : i + 2]))] for i in range(pieces)]
+    return _Made(plan, [*rounds, *rounding.ending(states, refined)], scratch, passing, bits)
 
 
 def of_sums(rounding: _Rounding, found: Convolution | MatrixProduct, threads: int) -> _Made | Refused:
@@ -161,17 +159,16 @@ def of_sums(rounding: _Rounding, found: Convolution | MatrixProduct, threads: in
     sums = passing.take(4 * rounding.count + 4 * SIDE * rounding.target.vector_bytes)
     rounds = [based(rounds, lambda i: {SUMS: sums}) for rounds in plan.rounds]
     rows = rounding.cut(1 if rounding.count < FEW else plan.threads)
-    states = scratch.take(STATE * len(rows))
+    states, bits = scratch.take(STATE * len(rows)), scratch.take(-(-rounding.count // 8))
     code = engine.compiled(begun, rounding.target)
-    lists, pieces = [], []
+    pieces = []
     for i, (some, columns) in enumerate(rows):
         outputs = range(some.start * columns, some.stop * columns)
-        state, here = states + STATE * i, sums + 4 * outputs.start
-        lists.append(Listed((state.offset + OPEN_WORD) // 8, here.offset // 4, len(outputs), outputs))
-        estimated = rounding.of_sums(some, columns, here, state)
-        begin = estimates.BEGUN.step(code, state=state, list=here, room=len(outputs))
-        pieces.append([begin, estimated, rounding.refined(state, 0, 1, outputs)])
-    return _Made(plan, [*rounds, *rounding.ending(states, pieces)], scratch, passing, lists)
+        state, room = states + STATE * i, len(outputs) // SHARE + LEAST
+        estimated = rounding.of_sums(some, columns, sums + 4 * outputs.start, state)
+        begin = estimates.BEGUN.step(code, state=state, list=passing.take(8 * room), room=room)
+        pieces.append([begin, estimated, rounding.refined(state, 0, 1, bits, outputs)])
+    return _Made(plan, [*rounds, *rounding.ending(states, pieces)], scratch, passing, bits)
 
 
 class _Rounding:
@@ -260,18 +257,18 @@ class _Rounding:
         ends, at = Arguments(low=low, high=high, zero=zero), Arguments(sums=sums, output=At(self.names[2], first))
         return ESTIMATE.step(code, **at, **sizes, table=self.table, state=state, **ends, **added)
 
-    def refined(self, states: At, piece: int, pieces: int, outputs: range) -> Step:
+    def refined(self, states: At, piece: int, pieces: int, bits: At, outputs: range) -> Step:
         """The step that decides the outputs that a piece has listed."""
         code = engine.compiled(refine, self.target, self.signed, bool(self.kind), self.few)
         x, weights, output, _ = self.names
-        lists = Arguments(state=states + STATE * piece, states=states, pieces=pieces)
+        lists = Arguments(state=states + STATE * piece, states=states, pieces=pieces, bits=bits)
         tables = Arguments(geometry=self.geometry, elements=self.elements, channels=self.records, rule=self.rule)
         tensors = Arguments(x=At(x), weights=At(weights), output=At(output), other=self.more[0], added=self.added)
         return REFINE.step(code, **lists, first=outputs.start, end=outputs.stop, **tables, **tensors, slack=self.slack)
 
     def ending(self, states: At, pieces: list[list[Step]]) -> list[Rounds]:
         """The last steps of all pieces, and the check whether some output is still undecided."""
-        counters = [states.offset + STATE * i + OPEN_WORD for i in range(len(pieces))]
+        counters = [states.offset + STATE * i + LEFT for i in range(len(pieces))]
         table = self.constants.add(np.array(counters, np.int64))
         code = engine.compiled(any_undecided, self.target)
         ending = COUNTERS.step(code, table=table, count=len(counters), base=At("scratch"))

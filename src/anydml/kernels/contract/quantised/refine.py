@@ -13,10 +13,12 @@ from itertools import count as count_from
 from anydml.kernels.call.signature import Signature
 from anydml.kernels.code.emit import Text, along, extend, fold, kernel, real, splat, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.epilogue.estimates import LIST, LISTED, OPEN, ROOM, STATE
+from anydml.kernels.code.values import Body
+from anydml.kernels.contract.epilogue.estimates import LEFT, LIST, ROOM, STATE
+from anydml.kernels.undecided.lists import UndecidedList, mark
 
 REFINE = Signature(
-    "*state *states pieces first end *geometry *elements *channels *rule *x *weights *output slack *other *added"
+    "*state *states pieces first end *bits *geometry *elements *channels *rule *x *weights *output slack *other *added"
 )
 DIMENSIONS, SPATIAL = 6, 3  # the dimensions of an output, and those of them, the last ones, in which windows are cut off
 DIMENSION = ("size", "x", "weights", "channel")  # the words of each dimension: its size, and strides
@@ -30,31 +32,29 @@ NEAR = 2.0**-56  # if the bound is at most this times the sum, the sum is betwee
 
 
 def refine(target: Target, signed: bool, adds: bool, few: bool = False) -> str:
-    """The kernel that decides listed outputs and keeps on the list those whose sums are not known well enough. Arguments:
-    REFINE.
+    """The kernel that decides listed outputs and marks those whose sums are not known well enough. Arguments: REFINE.
 
     state: of the list; states: of all pieces. If some list had too little room, all outputs from `first` to `end` are decided
-    instead, and the list may be too short for the undecided ones, too. geometry: the words of DIMENSION, WINDOW and INNER.
+    instead. bits: a bitmap of all outputs. geometry: the words of DIMENSION, WINDOW and INNER.
     elements: float64, of each byte of x. channels: records of CHANNEL. slack: the bits of a float64, the factor of the bound.
     signed: the weights are INT8. adds: an element of `other` is added to the rounded sum; `added` has its float32 value for
     each byte. few: sums are so short that a table of a channel's weights would take longer than they do.
     """
-    text = Text()
+    text = Body(target)
     REFINE.load(text)
     slots = [text.op("alloca double, align 8") for _ in range(SIDE)]
     table, latest, differ = (text.op(f"alloca {kind}, align 8") for kind in ("[256 x double]", "i64", "i32"))
     text.do(f"store i64 -1, ptr {latest}, align 8")
     slack = text.op("bitcast i64 %slack to double")
-    list_, room = text.load("ptr", "%state", LIST), text.load("i64", "%state", ROOM)
+    listed = UndecidedList(text, 1, first=text.load("ptr", "%state", LIST))
 
     def fuller(i: str, found: list[str]) -> list[str]:
         state = along(text, "%states", str(STATE), i)
-        over = text.op(f"icmp ugt i64 {text.load('i64', state, LISTED)}, {text.load('i64', state, ROOM)}")
+        over = text.op(f"icmp ugt i64 {UndecidedList(text, 1, state).count()}, {text.load('i64', state, ROOM)}")
         return [text.op(f"or i1 {found[0]}, {over}")]
 
     _, (all_,) = fold(text, "0", "%pieces", 1, [("i1", "false")], fuller)
-    every, listed = text.op("sub i64 %end, %first"), text.load("i64", "%state", LISTED)
-    count = text.op(f"select i1 {all_}, i64 {every}, i64 {listed}")
+    count = text.op(f"select i1 {all_}, i64 {text.op('sub i64 %end, %first')}, i64 {listed.count()}")
 
     words = count_from(0)
 
@@ -69,9 +69,9 @@ def refine(target: Target, signed: bool, adds: bool, few: bool = False) -> str:
     apart = [tuple("0" if k == 0 else text.op(f"mul i64 {step}, {k}") for step in steps) for k in range(SIDE)]
     ends = [text.op(f"mul i64 {step}, {SIDE}") for step in steps]
 
-    def output(i: str, carried: list[str]) -> list[str]:
+    def output(i: str, _: list[str]) -> list[str]:
         place = text.op(f"select i1 {all_}, i64 0, i64 {i}")
-        number = text.op(f"zext i32 {text.load('i32', along(text, list_, '4', place))} to i64")
+        number = text.load("i64", listed.slot(place))
         number = text.op(f"select i1 {all_}, i64 {text.op(f'add i64 %first, {i}')}, i64 {number}")
         rest, x, w, channel = number, "%x", "%weights", "0"
         places: list[str] = []
@@ -178,15 +178,10 @@ def refine(target: Target, signed: bool, adds: bool, few: bool = False) -> str:
         stored(*(_stated(text, text.op(f"f{how} double {total}, {bound}"), other) for how in ("sub", "add")))
         when(text, text.op(f"icmp ne i32 {text.op(f'load i32, ptr {differ}, align 4')}, 0"), exactly)
         undecided = text.op(f"icmp ne i32 {text.op(f'load i32, ptr {differ}, align 4')}, 0")
+        when(text, undecided, lambda: mark(text, "%bits", number, "%state", LEFT))
+        return []
 
-        def left() -> None:
-            text.store("i32", text.op(f"trunc i64 {number} to i32"), along(text, list_, "4", carried[0]))
-
-        when(text, text.op(f"icmp ult i64 {carried[0]}, {room}"), left)
-        return [text.op(f"add i64 {carried[0]}, {text.op(f'zext i1 {undecided} to i64')}")]
-
-    _, (undecided,) = fold(text, "0", count, 1, [("i64", "0")], output)
-    text.store("i64", undecided, "%state", OPEN)
+    fold(text, "0", count, 1, [], output)
     text.do("ret i64 0")
     return kernel(text, ["declare double @llvm.fabs.f64(double)"])
 

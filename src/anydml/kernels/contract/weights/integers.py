@@ -10,7 +10,8 @@ The rest of x, which these digits leave, is measured while they are made: its no
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import arguments, kernel, shuffle
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel, shuffle
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed.tile import BOUND
@@ -35,14 +36,14 @@ LEAST = 874  # the biased exponent of the least float32 as float64
 
 # row: of float64; words: vectors of 32 terms; numbers: of chunks; facts: the norm of the rest, the power of two of the sums
 # errors, scales: as in `PackedWeights`, as bits of float64
-DIGIT_ARGUMENTS = ("row", "units", "digits", "numbers", "facts", "errors", "scales")
-SUM_ARGUMENTS = ("digits", "numbers", "facts", "words", "factors", "groups", "chunks", "sums", "counter")
+DIGIT_ARGUMENTS = Signature("*row units *digits *numbers *facts errors scales")
+SUM_ARGUMENTS = Signature("*digits *numbers *facts *words *factors groups chunks *sums *counter")
 
 
 def digits(target: Target, span: int) -> str:
     """The kernel that makes digits of a row, in chunks of `span` words; arguments: DIGIT_ARGUMENTS."""
     body = Body(target)
-    arguments(body, DIGIT_ARGUMENTS, {"row", "digits", "numbers", "facts"})
+    DIGIT_ARGUMENTS.load(body)
     lanes = 8
     wide, whole, one = Kind("double", lanes), Kind("i64", lanes), Kind("double")
     vectors = span * TERMS // lanes
@@ -139,7 +140,7 @@ def digits(target: Target, span: int) -> str:
 def summed(target: Target, span: int, inexact: bool) -> str:
     """The kernel that sums a row times groups of columns; inexact: whether weights were rounded. Arguments: SUM_ARGUMENTS."""
     body = Body(target)
-    arguments(body, SUM_ARGUMENTS, {"digits", "numbers", "facts", "words", "factors", "sums", "counter"})
+    SUM_ARGUMENTS.load(body)
     body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
     wide, single, whole = Kind("double", 8), Kind("float", LANES), Kind("i32", LANES)
     octets = Kind("i8", 4 * LANES)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.weights.packing import GROUP, WeightsKey
 from anydml.kernels.contract.weights.vectors import WeightsBlock, along, columns_of
 
 # groups: those that the panels hold; panel: bytes from one panel to the next; from: the columns' norms, which are copied
-ARGUMENTS = (
-    "words", "group_words", "scales", "group_scales", "zeros", "group_zeros", "groups", "units", "blocks", "block_units",
-    "into", "panel", "panels", "norms", "from",
-)  # fmt: skip
-POINTERS = {"words", "scales", "zeros", "into", "norms", "from"}
+ARGUMENTS = Signature(
+    "*words group_words *scales group_scales *zeros group_zeros groups units blocks block_units *into panel panels *norms *from"
+)
 
 
 def packed(target: Target, key: WeightsKey, across: int) -> str:
@@ -22,7 +21,7 @@ def packed(target: Target, key: WeightsKey, across: int) -> str:
     arguments: ARGUMENTS.
     """
     body = Body(target)
-    arguments(body, ARGUMENTS, POINTERS)
+    ARGUMENTS.load(body)
     lanes = target.vector_bytes // 8
     width, four = across * lanes, Kind("float", GROUP)
     per = width // GROUP

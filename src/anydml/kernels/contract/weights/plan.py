@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
-from anydml.kernels.contract.floats import epilogue
+from anydml.kernels.contract.floats.epilogue import with_streams
 from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.contract.floats.packed.factors import FactorPacking, PackedFactor
 from anydml.kernels.contract.floats.packed.plan import PackedPlan
@@ -29,20 +30,13 @@ class WeightsArguments(NamedTuple):
 
     weights: PackedWeights
 
-    def of(self, group: int) -> list[At | int]:
-        """The addresses of a group's words, scales and zeros, and the bytes of each group."""
+    def of(self, group: int) -> Arguments:
+        """The addresses of a group's words, scales and zeros, the bytes of each group, and their numbers."""
         w = self.weights
-        sizes = (w.group_bytes, w.key.group * w.blocks * 4, w.key.group * w.blocks)
-        found: list[At | int] = []
-        for name, size in zip((WORDS, SCALES, ZEROS), sizes, strict=True):
-            found += [At(name, group * size), size]
-        return found
-
-    @property
-    def counts(self) -> list[int]:
-        """units, blocks and block_units."""
-        w = self.weights
-        return [w.units, w.blocks, max(1, w.units // w.blocks)]
+        words, scales, zeros = w.group_bytes, w.key.group * w.blocks * 4, w.key.group * w.blocks
+        places = Arguments(words=At(WORDS, group * words), scales=At(SCALES, group * scales), zeros=At(ZEROS, group * zeros))
+        sizes = Arguments(group_words=words, group_scales=scales, group_zeros=zeros)
+        return places | sizes | Arguments(units=w.units, blocks=w.blocks, block_units=max(1, w.units // w.blocks))
 
 
 class FewRowsOfWeights(FloatPlan):
@@ -78,38 +72,37 @@ class FewRowsOfWeights(FloatPlan):
     def _packed(self, batch: tuple[int, ...], piece: ThreadShare) -> Iterator[Step]:
         yield self.pack.tiles(self.rows, batch, piece.rows, 1, 0)
 
-    def _strip(self, batch: tuple[int, ...], some: range, at: int, columns: range) -> Iterator[Step]:
-        found, target, weights = self.layout, self.target, self.weights
-        row = found.terms * 8
-        left = self.rows.at + at * row
-        factor, norms = yield from self._sums(at, len(some), columns)
-        streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
-        none = self.counter  # for arguments that only the epilogues of other sums read
-        where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, self.sums_row)
-        of_columns = At(NORMS, 8 * columns.start)
-        listed = (self.entries, self.counter, found.terms, none, none, none, self.constants.none)
-        code = engine.compiled(epilogue.block, target, self.key)
-        yield Step(code, (*where, factor, norms, of_columns, *listed, *streams))
-        code = engine.compiled(refine.refined, target, self.key, weights.key)
-        bit = (self._number(batch) * found.rows + some.start) * found.columns
-        places = (self.entries, self.counter, columns.start, *found.flat[1:], self.bits, bit, found.columns, self.undecided)
-        additions = refine.plain_additions(found.terms, target)
-        plain = bound_factor(additions), self.rows.norms + at * 8, of_columns
-        yield Step(code, (left, row, *self.arguments.of(0), *self.arguments.counts, *places, *plain, *streams))
-
     def _whole(self, columns: int) -> int:
         """The columns of whole groups."""
         group = self.weights.key.group
         return -(-columns // group) * group
 
-    def _sums(self, at: int, count: int, columns: range) -> Generator[Step, None, tuple[int, At]]:
+    def _sums(self, at: int, count: int, columns: range) -> Generator[Step, None, Arguments]:
         """The step that sums rows from `at` on; the factor of their bounds, and where their norms are."""
-        group = self.weights.key.group
-        row, groups = self.layout.terms * 8, self._whole(len(columns)) // group
+        terms, group = self.layout.terms, self.weights.key.group
         code = engine.compiled(rows.summed, self.target, self.weights.key, count)
-        where = (self.rows.at + at * row, row, *self.arguments.of(columns.start // group), groups, *self.arguments.counts)
-        yield Step(code, (*where, self.sums, self.sums_row, self.counter))
-        return bound_factor(rows.additions(self.layout.terms, count, self.target)), self.rows.norms + at * 8
+        packed = self.arguments.of(columns.start // group)
+        groups = self._whole(len(columns)) // group
+        summed = Arguments(sums=self.sums, sums_row=self.sums_row, counter=self.counter)
+        yield rows.ARGUMENTS.step(code, a=self.rows.at + at * terms * 8, a_row=terms * 8, **packed, groups=groups, **summed)
+        return Arguments(factor=bound_factor(rows.additions(terms, count, self.target)), a_norms=self.rows.norms + at * 8)
+
+    def _strip(self, batch: tuple[int, ...], some: range, at: int, columns: range) -> Iterator[Step]:
+        found, target, weights = self.layout, self.target, self.weights
+        row = found.terms * 8
+        of_rows = Arguments(a=self.rows.at + at * row, a_row=row)
+        of_columns = Arguments(b_norms=At(NORMS, 8 * columns.start))
+        bounds = yield from self._sums(at, len(some), columns)
+        streams = self.streams_of(batch, some.start)
+        summed = Arguments(sums=self.sums, sums_row=self.sums_row)
+        yield self.stored(self.key, some, columns, streams, **summed, **bounds, **of_columns)
+        code = engine.compiled(refine.refined, target, self.key, weights.key)
+        bit = (self._number(batch) * found.rows + some.start) * found.columns
+        listed = Arguments(list=self.entries, counter=self.counter, first=columns.start, f1=found.flat[1], f2=found.flat[2])
+        marked = Arguments(bits=self.bits, bit=bit, columns=found.columns, open=self.undecided)
+        plain = Arguments(factor=bound_factor(refine.plain_additions(found.terms, target)), a_norms=self.rows.norms + at * 8)
+        arguments = with_streams(refine.ARGUMENTS, len(self.places))
+        yield arguments.step(code, **of_rows, **self.arguments.of(0), **listed, **marked, **plain, **of_columns, **streams)
 
 
 class RowsOfIntegers(FewRowsOfWeights):
@@ -120,26 +113,35 @@ class RowsOfIntegers(FewRowsOfWeights):
     def _piece(self, piece: ThreadShare) -> list[Step | Repeat]:
         units, count = self.weights.units, len(piece.rows)
         chunks = units // self.weights.span
-        self.digits = [self.scratch.take(units * integers.DIGIT_BYTES) for _ in range(count)]
-        self.numbers = [self.scratch.take(chunks * integers.NUMBERS) for _ in range(count)]
-        self.facts = [self.scratch.take(integers.FACTS) for _ in range(count)]
+        self.digits = [
+            Arguments(
+                digits=self.scratch.take(units * integers.DIGIT_BYTES),
+                numbers=self.scratch.take(chunks * integers.NUMBERS),
+                facts=self.scratch.take(integers.FACTS),
+            )
+            for _ in range(count)
+        ]
         return super()._piece(piece)
 
     def _packed(self, batch: tuple[int, ...], piece: ThreadShare) -> Iterator[Step]:
         yield from super()._packed(batch, piece)
-        code = engine.compiled(integers.digits, self.target, self.weights.span)
-        for m, where in enumerate(zip(self.digits, self.numbers, self.facts, strict=True)):
-            shares = (_bits(x) for x in (self.weights.of_errors, self.weights.of_scales))
-            yield Step(code, (self.rows.at + m * self.layout.terms * 8, self.weights.units, *where, *shares))
+        weights = self.weights
+        code = engine.compiled(integers.digits, self.target, weights.span)
+        shares = Arguments(errors=_bits(weights.of_errors), scales=_bits(weights.of_scales))
+        for m, where in enumerate(self.digits):
+            row = self.rows.at + m * self.layout.terms * 8
+            yield integers.DIGIT_ARGUMENTS.step(code, row=row, units=weights.units, **where, **shares)
 
-    def _sums(self, at: int, count: int, columns: range) -> Generator[Step, None, tuple[int, At]]:
-        weights, facts = self.weights, self.facts[at]
+    def _sums(self, at: int, count: int, columns: range) -> Generator[Step, None, Arguments]:
+        weights = self.weights
         group, chunks = weights.key.group, weights.units // weights.span
         first, groups = columns.start // group, self._whole(len(columns)) // group
-        packed = At(WORDS, first * weights.group_bytes), At(FACTORS, first * chunks * integers.FACTOR_BYTES)
+        words, factors = At(WORDS, first * weights.group_bytes), At(FACTORS, first * chunks * integers.FACTOR_BYTES)
+        packed = Arguments(words=words, factors=factors, groups=groups, chunks=chunks)
         code = engine.compiled(integers.summed, self.target, weights.span, weights.of_errors > 0)
-        yield Step(code, (self.digits[at], self.numbers[at], facts, *packed, groups, chunks, self.sums, self.counter))
-        return _bits(1.0), facts
+        where = self.digits[at]
+        yield integers.SUM_ARGUMENTS.step(code, **where, **packed, sums=self.sums, counter=self.counter)
+        return Arguments(factor=_bits(1.0), a_norms=where["facts"])
 
 
 class ManyRowsOfWeights(PackedPlan):
@@ -167,9 +169,9 @@ class _WeightPacking(FactorPacking):
             width, done = across * self.lanes, part.start - columns.start
             to, norms = into.of(batch, done * found.terms * 4, done)
             code = engine.compiled(panels.packed, self.target, self.weights.key, across)
-            groups, count = -(-len(part) // GROUP), -(-len(part) // width)
-            where = (*self.arguments.of(part.start // GROUP), groups, *self.arguments.counts)
-            yield Step(code, (*where, to, found.terms * width * 4, count, norms, At(NORMS, 8 * part.start)))
+            groups = Arguments(groups=-(-len(part) // GROUP), **self.arguments.of(part.start // GROUP))
+            made = Arguments(into=to, panel=found.terms * width * 4, panels=-(-len(part) // width), norms=norms)
+            yield panels.ARGUMENTS.step(code, **groups, **made, **{"from": At(NORMS, 8 * part.start)})
 
 
 def _bits(x: float) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.elements import streams
-from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
+from anydml.kernels.contract.floats.epilogue import EpilogueKey, with_streams
 from anydml.kernels.contract.floats.formula import bounded, stored
 from anydml.kernels.contract.floats.second.compensated import joined, plus, together
 from anydml.kernels.contract.floats.second.refine import LANES, Refining
@@ -20,14 +21,13 @@ from anydml.tensor import DataType
 
 # f1, f2, bits, bit, columns, open: as in `floats.second.refine`; factor, a_norms, b_norms: as in `floats.epilogue`, for sums of
 # float64; the others as in `rows`
-ARGUMENTS = (
-    "a", "a_row", "words", "group_words", "scales", "group_scales", "zeros", "group_zeros", "units", "blocks", "block_units",
-    "list", "counter", "first", "f1", "f2", "bits", "bit", "columns", "open", "factor", "a_norms", "b_norms",
-)  # fmt: skip
+ARGUMENTS = Signature(
+    "*a a_row *words group_words *scales group_scales *zeros group_zeros units blocks block_units *list *counter first f1 "
+    "f2 *bits bit columns *open factor *a_norms *b_norms"
+)
 STARTS = (-0.0, 0.0, 0.0, 0.0)
 CHAINS = 2  # sums that hide each other's latency
 PLAIN_CHAINS = 4
-POINTERS = {"a", "words", "scales", "zeros", "list", "counter", "bits", "open", "a_norms", "b_norms"}
 
 
 Term = Callable[[int, list[Value], Value, Value], list[Value]]  # of a vector's number, what is carried, factors and weights
@@ -44,8 +44,8 @@ class _RefiningWeights(Refining):
         self.weights = weights
 
     def text(self) -> str:
-        body, count = self.body, len(self.key.layouts)
-        arguments(body, [*ARGUMENTS, *places(count)], POINTERS | {f"p{k}" for k in range(OWN, OWN + count)})
+        body = self.body
+        with_streams(ARGUMENTS, len(self.key.layouts)).load(body)
         self.list = list_of(body)
         body.loop("0", self.list.count(), 1, [], self._entry)
         body.do("ret i64 0")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.inexact import Note
@@ -12,11 +13,10 @@ from anydml.kernels.contract.weights.vectors import WeightsBlock, along
 
 # a: rows of float64, a_row bytes apart; group_words, group_scales, group_zeros: bytes of a group; sums: rows of float64,
 # sums_row bytes apart; counter: as in `tile`
-ARGUMENTS = (
-    "a", "a_row", "words", "group_words", "scales", "group_scales", "zeros", "group_zeros", "groups", "units", "blocks",
-    "block_units", "sums", "sums_row", "counter",
-)  # fmt: skip
-POINTERS = {"a", "words", "scales", "zeros", "sums", "counter"}
+ARGUMENTS = Signature(
+    "*a a_row *words group_words *scales group_scales *zeros group_zeros groups units blocks block_units *sums sums_row "
+    "*counter"
+)
 MOST_ROWS = 4  # computed at once: with more, the sums do not fit in the registers
 CHAINS = 8  # independent additions that hide their latency
 
@@ -35,7 +35,7 @@ def additions(terms: int, rows: int, target: Target) -> int:
 def summed(target: Target, key: WeightsKey, rows: int) -> str:
     """The kernel that sums rows times groups of columns; arguments: ARGUMENTS."""
     body = Body(target)
-    arguments(body, ARGUMENTS, POINTERS)
+    ARGUMENTS.load(body)
     note = Note(body)
     lanes, parts = target.vector_bytes // 8, chains(rows)
     wide = Kind("double", lanes)

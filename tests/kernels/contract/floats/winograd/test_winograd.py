@@ -19,8 +19,7 @@ from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine, targets
 from anydml.kernels.contract.floats import family, tuning
 from anydml.kernels.contract.floats.packed.magnitudes import DENSE
-from anydml.kernels.contract.floats.winograd import plan
-from anydml.kernels.contract.floats.winograd import transform as winograd
+from anydml.kernels.contract.floats.winograd import plan, transform
 from anydml.kernels.contract.floats.winograd.plan import WinogradPlan
 from anydml.kernels.undecided.state import COUNT
 from anydml.schema.operator import Desc
@@ -47,7 +46,7 @@ def described(x: TensorDesc, f: TensorDesc, y: TensorDesc, padding: Sequence[int
 
 def convolution(x: Array, f: Array, padding: Sequence[int], groups: int = 1, **more: Any) -> Desc:
     """The convolution of packed arrays."""
-    sizes = [n + padding[k] + padding[k + 2] - 2 for k, n in enumerate(x.shape[2:])]
+    sizes = [n + padding[k] + padding[k + 2] - f.shape[k + 2] + 1 for k, n in enumerate(x.shape[2:])]
     y = TensorDesc(DataType[x.dtype.name.upper()], (x.shape[0], f.shape[0], *sizes))
     return described(TensorDesc.of(x), TensorDesc.of(f), y, padding, groups, **more)
 
@@ -84,7 +83,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[WinogradPlan]:
             made.append(self)
 
     monkeypatch.setattr(family, "WinogradPlan", Noted)
-    monkeypatch.setattr(family, "pays", lambda found: True)
+    monkeypatch.setattr(family, "pays", lambda *found: True)
     return made
 
 
@@ -102,7 +101,7 @@ def both(desc: Desc, inputs: dict[str, Array], isa: str, plans: list[WinogradPla
     found = executed(desc, inputs, isa, threads)
     assert len(plans) == 1, "another algorithm was taken"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(family, "pays", lambda found: False)
+        patch.setattr(family, "pays", lambda *found: False)
         direct = executed(desc, inputs, isa, threads)
     assert len(plans) == 1
     different = np.flatnonzero(bits(found) != bits(direct))
@@ -110,27 +109,28 @@ def both(desc: Desc, inputs: dict[str, Array], isa: str, plans: list[WinogradPla
     return found
 
 
-def test_the_transforms_multiply_polynomials() -> None:
+@pytest.mark.parametrize("taps", transform.TRANSFORMS)
+def test_the_transforms_multiply_polynomials(taps: int) -> None:
     """A ((G g) * (B d)) is the filter's result for each window, in fractions; the points' own G is rounded."""
-    a, b = Fraction(winograd.A), Fraction(winograd.B)
-    points = [Fraction(0), a, -a, b, -b]
+    winograd = transform.TRANSFORMS[taps]
+    points = [Fraction(0), *(Fraction(x) for p in winograd.points for x in (p, -p))]
     scales = []
     for p in points:
         scale = Fraction(1)
         for other in points:
             scale *= p - other if other != p else 1
         scales.append(scale)
-    exact = [[p**n / scale for n in range(3)] for p, scale in zip(points, scales, strict=True)]
-    exact.append([Fraction(n == 2) for n in range(3)])
-    for made, wanted in zip(winograd.FILTERS, exact, strict=True):
+    exact = [[p**n / scale for n in range(taps)] for p, scale in zip(points, scales, strict=True)]
+    exact.append([Fraction(n == taps - 1) for n in range(taps)])
+    for made, wanted in zip(winograd.filters, exact, strict=True):
         for x, y in zip(made, wanted, strict=True):
             assert abs(Fraction(float(x)) - y) <= abs(y) * Fraction(1, 2**51)
-    inner = [[Fraction(float(x)) for x in row] for row in winograd.INPUTS]
-    outer = [[Fraction(float(x)) for x in row] for row in winograd.OUTPUTS]
+    inner = [[Fraction(float(x)) for x in row] for row in winograd.inputs]
+    outer = [[Fraction(float(x)) for x in row] for row in winograd.outputs]
     for i in range(4):
-        for g in range(3):
-            for d in range(6):
-                found = sum(outer[i][t] * exact[t][g] * inner[t][d] for t in range(6))
+        for g in range(taps):
+            for d in range(winograd.read):
+                found = sum(outer[i][t] * exact[t][g] * inner[t][d] for t in range(winograd.read))
                 assert found == (d == i + g)
 
 
@@ -142,11 +142,12 @@ def test_random_and_hostile_data(isa: str, plans: list[WinogradPlan]) -> None:
         kind, dtype = KINDS[n % len(KINDS)], "float16" if rng.random() < 0.25 else "float32"
         images, groups = (int(k) for k in rng.integers(1, 3, 2))
         # with fewer channels, the kernel of small planes is chosen
-        channels, filters = int(rng.integers(4, 20)), int(rng.integers(8, 10))
-        height, width = (int(k) for k in rng.integers(4, 22, 2))
+        channels, filters = int(rng.integers(5, 20)), int(rng.integers(8, 10))
+        taps = 3 if n % 2 else 5
+        height, width = (int(k) for k in rng.integers(taps + 1, 22, 2))
         padding = [int(k) for k in rng.integers(0, 3, 4)]
         x = drawn(rng, dtype, (images, groups * channels, height, width), kind)
-        f = drawn(rng, dtype, (groups * filters, channels, 3, 3), "ordinary" if kind == "zeros" else kind)
+        f = drawn(rng, dtype, (groups * filters, channels, taps, taps), "ordinary" if kind == "zeros" else kind)
         inputs = dict(input_tensor=x, filter_tensor=f)
         more: dict[str, Any] = {}
         if rng.random() < 0.5:
@@ -185,10 +186,14 @@ def test_the_oracle_has_the_same_bits(isa: str, plans: list[WinogradPlan]) -> No
     for n in range(5 * SOAK):
         rng = np.random.default_rng((11, n))
         data_type, groups = (DataType.FLOAT16 if n % 4 == 3 else DataType.FLOAT32), 1 + n % 2
-        height, width = (int(k) for k in rng.integers(4, 10, 2))
+        taps = 5 if n % 3 == 1 else 3
+        height, width = (int(k) for k in rng.integers(taps + 1, 10, 2))
         padding = [0] * 4 if n % 5 == 0 else [int(k) for k in rng.integers(0, 4, 4)]
-        sizes = [(2, 4 * groups, height, width), (2 * groups, 4, 3, 3)]  # enough channels to distinguish them from positions
-        sizes.append((2, 2 * groups, height + padding[0] + padding[2] - 2, width + padding[1] + padding[3] - 2))
+        sizes: list[tuple[int, ...]] = [
+            (2, 4 * groups, height, width),
+            (2 * groups, 4, taps, taps),
+        ]  # channels that are not taken for positions
+        sizes.append((2, 2 * groups, *(n + padding[k] + padding[k + 2] - taps + 1 for k, n in enumerate((height, width)))))
         x, f, y = (TensorDesc(data_type, s, strides=spread(rng, s)) for s in sizes)
         desc = described(x, f, y, padding, groups)
         plans.clear()
@@ -273,9 +278,10 @@ def test_blocks_that_are_summed_again(isa: str, plans: list[WinogradPlan], monke
     for n, kind in enumerate(("ordinary", "spoilt", "zeros", "signs", "specials", "edges") * SOAK):
         rng = np.random.default_rng((2, n))
         dtype, groups, channels, filters = ("float32", "float16")[n % 2], 1 + n % 2, 4 + n % 3, int(rng.integers(5, 12))
+        taps = 5 if n % 4 < 2 else 3
         padding = [int(k) for k in rng.integers(0, 3, 4)]
         x = drawn(rng, dtype, (2, groups * channels, *(int(k) for k in rng.integers(5, 40, 2))), kind)
-        f = drawn(rng, dtype, (groups * filters, channels, 3, 3), "ordinary" if kind == "zeros" else kind)
+        f = drawn(rng, dtype, (groups * filters, channels, taps, taps), "ordinary" if kind == "zeros" else kind)
         inputs = dict(input_tensor=x, filter_tensor=f)
         more: dict[str, Any] = {}
         if n % 3 == 0:
@@ -327,7 +333,7 @@ def test_owned_filters_are_packed_once(isa: str, plans: list[WinogradPlan]) -> N
             compiled.bind(input_tensor=x, output_tensor=found).execute()
             assert (bits(found) == bits(expected)).all()
         packed = groups * 32 * (40 * 9 * 4 + 2 * 8)
-        assert compiled.binding_properties.persistent_resource_size <= f.nbytes + packed + 1024
+        assert compiled.binding_properties.persistent_resource_size <= f.nbytes + packed + 36 * 64 + 1024
 
 
 def test_channels_may_be_innermost(plans: list[WinogradPlan]) -> None:
@@ -384,11 +390,11 @@ def test_which_convolutions_are_transformed(monkeypatch: pytest.MonkeyPatch) -> 
             made.append(self)
 
     monkeypatch.setattr(family, "WinogradPlan", Noted)
-    taken = ((64, 64, 56), (256, 256, 14), (64, 64, 7), (5, 64, 56))
-    others = ((512, 512, 4), (4, 64, 56), (64, 4, 56), (8, 8, 12))
+    taken = ((64, 64, 56, 3), (256, 256, 14, 3), (64, 64, 7, 3), (5, 64, 56, 3), (1, 8, 28, 5), (8, 16, 14, 5))
+    others = ((512, 512, 4, 3), (4, 64, 56, 3), (64, 4, 56, 3), (8, 8, 12, 3), (64, 4, 28, 5), (1, 5, 8, 5))
     sizes = [(*size, size in taken) for size in (*taken, *others)]
-    for channels, filters, size, wanted in sizes:
+    for channels, filters, size, taps, wanted in sizes:
         made.clear()
-        x, f = np.zeros((1, channels, size, size), np.float32), np.zeros((filters, channels, 3, 3), np.float32)
-        Device().compile(convolution(x, f, (1, 1, 1, 1)))
-        assert len(made) == wanted, (channels, filters, size)
+        x, f = np.zeros((1, channels, size, size), np.float32), np.zeros((filters, channels, taps, taps), np.float32)
+        Device().compile(convolution(x, f, (taps // 2,) * 4))
+        assert len(made) == wanted, (channels, filters, size, taps)

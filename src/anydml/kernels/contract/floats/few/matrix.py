@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from anydml.kernels.code.emit import arguments, kernel, shuffle, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel, shuffle, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.inexact import Note
@@ -24,11 +25,7 @@ LARGER = 1 + 2.0**-20  # for the roundings in norms
 # a_row, a_term: strides in bytes along rows and terms; b_term, b_column: strides of the matrix; sums, sizes: sums and largest
 # magnitudes, then bounds, in rows block_row bytes apart; values: room for `block` float64 and a vector for each row;
 # counter: as in `tile`
-ARGUMENTS = (
-    "a", "a_row", "a_term", "b", "b_term", "b_column", "terms", "columns", "sums", "sizes", "block_row", "values",
-    "counter",
-)  # fmt: skip
-POINTERS = {"a", "b", "sums", "sizes", "values", "counter"}
+ARGUMENTS = Signature("*a a_row a_term *b b_term b_column terms columns *sums *sizes block_row *values *counter")
 I64, WIDE = Kind("i64"), Kind("double")
 
 
@@ -72,7 +69,7 @@ class _Few:
 
     def text(self) -> str:
         body, rows = self.body, self.kinds.rows
-        arguments(body, ARGUMENTS, POINTERS)
+        ARGUMENTS.load(body)
         note = Note(body)
         self._begin()
         norms = self._terms([body.constant(WIDE, 0.0)] * rows)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from anydml.kernels.call.steps import At, Repeat, Step
+from anydml.kernels.call.signature import Arguments
+from anydml.kernels.call.steps import Repeat, Step
 from anydml.kernels.code import engine
-from anydml.kernels.contract.floats import epilogue
 from anydml.kernels.contract.floats.few import matrix, sums, terms
 from anydml.kernels.contract.floats.layout import FloatLayout
 from anydml.kernels.contract.floats.plan import FloatPlan, bound_factor
@@ -61,28 +61,10 @@ class FewRowsPlan(FloatPlan):
             yield self._matrix(kinds, batch, rows, columns)
             additions = kinds.additions(found.terms, target)
         factor = bound_factor(additions)
-        key = self.key._replace(measured=True)
-        streams = [x for p in self.places for x in (p.of(batch, rows.start), p.row, *p.columns)]
-        none = self.counter  # for arguments that only the epilogues of other sums read
-        where = (len(rows), columns.start, len(columns), *found.flat[1:], self.sums, self.block_row, factor)
-        code = engine.compiled(epilogue.block, target, key)
-        yield Step(
-            code,
-            (
-                *where,
-                none,
-                self.sizes,
-                self.entries,
-                self.counter,
-                found.terms,
-                none,
-                none,
-                none,
-                self.constants.none,
-                *streams,
-            ),
-        )
-        known = (self.sums, self.block_row, none, none, 0, 0, none, 0, 0)
+        key, streams = self.key._replace(measured=True), self.streams_of(batch, rows.start)
+        summed = Arguments(sums=self.sums, sums_row=self.block_row)
+        yield self.stored(key, rows, columns, streams, **summed, factor=factor, b_norms=self.sizes)
+        known = self.unpacked(self.sums, self.block_row, self.sizes)
         yield self.refine(batch, rows, columns, self.key, known, streams)
 
     def _matrix(self, kinds: matrix.FewKey, batch: tuple[int, ...], rows: range, columns: range) -> Step:
@@ -90,9 +72,13 @@ class FewRowsPlan(FloatPlan):
         found = self.layout
         at_b, at_a = (int(x) for x in found.table[0, :2])
         a, b = found.a.of(batch, rows.start) + at_a, found.b.of(batch) + at_b
-        left, right = (a, found.a.row, found.a_term), (b + columns.start * found.b.columns[2], found.b_term, found.b.columns[2])
-        blocks = (found.terms, len(columns), self.sums, self.sizes, self.block_row, self.values, self.counter)
-        return Step(engine.compiled(matrix.summed, self.target, kinds), (*left, *right, *blocks))
+        column = found.b.columns[2]
+        left = Arguments(a=a, a_row=found.a.row, a_term=found.a_term)
+        right = Arguments(b=b + columns.start * column, b_term=found.b_term, b_column=column)
+        block = Arguments(sums=self.sums, sizes=self.sizes, block_row=self.block_row, counter=self.counter)
+        counted = Arguments(terms=found.terms, columns=len(columns), values=self.values)
+        code = engine.compiled(matrix.summed, self.target, kinds)
+        return matrix.ARGUMENTS.step(code, **left, **right, **block, **counted)
 
     def _any(self, batch: tuple[int, ...], rows: range, columns: range) -> Step:
         """The sums of some columns with any layout."""
@@ -101,12 +87,14 @@ class FewRowsPlan(FloatPlan):
         at_once = max(1, min(found.terms, 16 if len(found.table) > 1 else 8))  # fewer of a matrix, whose rows are far apart
         step = {size: 1, 2 * size: 2}.get(found.b.columns[2], 0)
         kinds = terms.TermsKey(*self.factors, len(rows), 1 if found.sizes[2] == 1 else step, found.padded, at_once)
-        a, b = (found.a.of(batch, rows.start), found.a.row, found.a_term), found.b.of(batch)
-        right = (b, *found.sizes[1:], *found.b.columns, found.b_term)
-        counted = (found.channels, len(found.table), self.table)
-        blocks: tuple[At | int, ...] = (self.sums, self.sizes, self.block_row, *found.inside[:4], self.counter)
+        (_, n1, n2), (s0, s1, s2) = found.sizes, found.b.columns
+        left = Arguments(a=found.a.of(batch, rows.start), a_row=found.a.row, a_term=found.a_term)
+        right = Arguments(b=found.b.of(batch), n1=n1, n2=n2, s0=s0, s1=s1, s2=s2, b_term=found.b_term)
+        counted = Arguments(channels=found.channels, positions=len(found.table), table=self.table)
+        counted |= zip(("from0", "end0", "from1", "end1"), found.inside, strict=False)
+        block = Arguments(sums=self.sums, sizes=self.sizes, block_row=self.block_row, counter=self.counter)
         code = engine.compiled(sums.sums, self.target, kinds)
-        return Step(code, (*a, *right, *counted, columns.start, len(columns), *blocks))
+        return sums.ARGUMENTS.step(code, **left, **right, **counted, first=columns.start, count=len(columns), **block)
 
 
 def _read_along(found: FloatLayout, size: int) -> bool | None:

@@ -8,7 +8,8 @@ of magnitudes would also set, sums and magnitudes are exact.
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.few.masks import Masks
@@ -21,11 +22,10 @@ from anydml.kernels.contract.floats.reads import single
 LEAST = 2.0**-126  # below this, the relative error of a product in float32 is larger
 # sizes: sums of magnitudes; block_row: bytes from one row of sums, or of sizes, to the next. from0 .. end1: the lines for
 # which every term counts somewhere. counter: as in `tile`
-ARGUMENTS = (
-    "a", "a_row", "a_term", "b", "n1", "n2", "s0", "s1", "s2", "b_term", "channels", "positions", "table",
-    "first", "count", "sums", "sizes", "block_row", "from0", "end0", "from1", "end1", "counter",
-)  # fmt: skip
-POINTERS = {"a", "b", "table", "sums", "sizes", "counter"}
+ARGUMENTS = Signature(
+    "*a a_row a_term *b n1 n2 s0 s1 s2 b_term channels positions *table first count *sums *sizes block_row from0 end0 from1 "
+    "end1 *counter"
+)
 
 
 def slack(target: Target) -> int:
@@ -41,7 +41,7 @@ def sums(target: Target, kinds: TermsKey) -> str:
 class _Direct(Terms):
     def text(self) -> str:
         body, rows = self.body, self.kinds.rows
-        arguments(body, ARGUMENTS, POINTERS)
+        ARGUMENTS.load(body)
         self.values = body.op(f"alloca [{self.kinds.at_once * rows} x double], align 64")
         self.all = body.op(f"alloca [{self.kinds.at_once * TERM} x i8], align 64")
         self.line = body.op(f"alloca [{self.kinds.at_once * TERM} x i8], align 64")

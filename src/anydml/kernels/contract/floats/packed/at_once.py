@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+from anydml.kernels.call.signature import Signature
 from anydml.kernels.code import engine, probe
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
+from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, with_streams
 from anydml.kernels.contract.floats.formula import bounded, stored_rounded, walked
 from anydml.kernels.contract.floats.largest import below
 from anydml.kernels.contract.floats.layout import FloatLayout
@@ -33,11 +34,10 @@ SURE = 4  # elements that may be on the list in any case
 DONE = 8 * (state.OWN + 2)  # offset in `counter` of a flag: whether all elements are stored
 # columns: those of the block, of which the last panel may have fewer; first: the block's first column in the output
 # ahead: as in `tile`; most: the most entries of the list; few: stored elements per allowed entry
-ARGUMENTS = (
-    "a", "a_tile", "tiles", "b", "b_panel", "panels", "terms", "columns", "first", "ahead", "factor", "a_norms", "b_norms",
-    "list", "most", "few", "counter", "begun", "twice", "sums", "sums_row",
-)  # fmt: skip
-POINTERS = {"a", "b", "a_norms", "b_norms", "list", "counter", "begun", "twice", "sums"}
+ARGUMENTS = Signature(
+    "*a a_tile tiles *b b_panel panels terms columns first ahead factor *a_norms *b_norms *list most few *counter *begun "
+    "*twice *sums sums_row"
+)
 WIDE = Kind("double")
 Differ = list[tuple[Value, Value | None]]
 
@@ -63,13 +63,9 @@ def _emits(target: Target, key: EpilogueKey) -> bool:
     return True
 
 
-def argument_names(key: EpilogueKey) -> list[str]:
-    """The arguments of the kernel, in order."""
-    return [*ARGUMENTS, *places(len(key.layouts))]
-
-
 def stored(target: Target, rows: int, across: int, cut: bool, key: EpilogueKey) -> str:
-    """The kernel that computes and stores tiles of `rows` rows and panels of `across` vectors; arguments: `argument_names`.
+    """The kernel that computes and stores tiles of `rows` rows and panels of `across` vectors; arguments: ARGUMENTS,
+    and streams.
 
     It sets DONE in the counter if all elements are stored.
 
@@ -89,7 +85,7 @@ class _Tiles:
 
     def text(self) -> str:
         body, key, lanes = self.body, self.key, self.lanes
-        arguments(body, argument_names(key), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(key.layouts))})
+        with_streams(ARGUMENTS, len(key.layouts)).load(body)
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         self.kept = body.op(f"alloca [{self.rows * self.across * lanes} x double], align 64")
         list_of(body).counted("0")

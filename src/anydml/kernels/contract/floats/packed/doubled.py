@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed import tile
@@ -24,8 +25,7 @@ from anydml.kernels.numbers.floats.numbers import SLACK
 from anydml.kernels.numbers.functions.pairs import two_sum
 
 # most: with no more entries on the list than this, nothing is done; divided by 2^CHEAPER if sums are exact
-ARGUMENTS = (*tile.SUMMED, "rests", "most", "a_norms", "b_norms", "a_low", "b_low")
-POINTERS = {"a", "b", "sums", "counter", "rests", "a_norms", "b_norms", "a_low", "b_low"}
+ARGUMENTS = tile.SUMMED + Signature("*rests most *a_norms *b_norms *a_low *b_low")
 CHEAPER = 4
 EXPONENT = 0x7FF << 52
 BIAS = 24.0  # norms are below twice their powers of two: sums are below 4 times the product of these, and 20 .. 28 has one ULP
@@ -58,7 +58,7 @@ class _Doubled:
 
     def text(self) -> str:
         body = self.body
-        arguments(body, ARGUMENTS, POINTERS)
+        ARGUMENTS.load(body)
         bits = body.load("i64", "%counter", tile.BOUND)
         exact = body.op(f"icmp eq i64 {bits}, 0")
         most = body.op(f"select i1 {exact}, i64 {body.op(f'lshr i64 %most, {CHEAPER}')}, i64 %most")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract.floats.layout import ENTRY, StreamPlace
@@ -70,7 +71,8 @@ class FactorPacking:
         side = rows.CHANNELS if positions == 1 and term == size else rows.ROWS if found.a.row == size else rows.APART
         code = engine.compiled(rows.packed, self.target, self.factors[0], height, side)
         a, to = found.a.of(batch, some.start), into.of(batch, at * found.terms * 8, at)
-        return Step(code, (a, found.a.row, len(some), channels, term, positions, table, 8 * ENTRY, *to))
+        from_ = Arguments(a=a, row=found.a.row, rows=len(some), channels=channels, term=term)
+        return rows.ARGUMENTS.step(code, **from_, positions=positions, table=table, step=8 * ENTRY, into=to[0], norms=to[1])
 
     def parts(self, columns: range) -> list[tuple[range, int]]:
         """Columns in full panels, and the rest in narrower ones; each part with its vectors in a panel's row.
@@ -89,15 +91,18 @@ class FactorPacking:
         """Steps that pack some columns of a batch, beginning with the first column of a panel."""
         found = self.layout
         step, rest = divmod(found.b.columns[2], self.factors[1].dtype.itemsize)
-        step = 0 if rest or step not in (1, 2) else step
+        step = 0 if rest or step not in panels.STEPS else step
         flat = flat_panels.serves(found, self.factors[1].dtype.itemsize)
         for part, across in self.parts(columns):
             if flat:
                 code = engine.compiled(flat_panels.packed, self.target, self.factors[1], across)
             else:
                 code = engine.compiled(panels.packed, self.target, self.factors[1], across, step, found.padded)
-            where = (found.b.of(batch), part.start, len(part), *found.sizes[1:], *found.b.columns)
-            terms = (found.channels, found.b_term, len(found.table), self.table)
             done = part.start - columns.start
             to, norms = into.of(batch, done * found.terms * 4, done)
-            yield Step(code, (*where, *terms, to, found.terms * across * self.lanes * 4, norms, *found.inside))
+            (_, n1, n2), (s0, s1, s2) = found.sizes, found.b.columns
+            where = Arguments(b=found.b.of(batch), first=part.start, count=len(part), n1=n1, n2=n2, s0=s0, s1=s1, s2=s2)
+            terms = Arguments(channels=found.channels, term=found.b_term, positions=len(found.table), table=self.table)
+            packed = Arguments(into=to, panel=found.terms * across * self.lanes * 4, norms=norms)
+            inside = Arguments(zip(panels.INSIDE, found.inside, strict=True))
+            yield panels.ARGUMENTS.step(code, **where, **terms, **packed, **inside)

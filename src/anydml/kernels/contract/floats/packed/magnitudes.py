@@ -6,7 +6,8 @@ with sums that cancel; the first tile shows whether most of the undecided sums a
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed import tile
@@ -15,7 +16,7 @@ from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.undecided.state import OWN
 
 # most: with no more entries on the list, nothing is done; elements: of the block; factor: bound of a sum / magnitudes
-ARGUMENTS = (*tile.SUMMED, "rests", "most", "elements", "factor")
+ARGUMENTS = tile.SUMMED + Signature("*rests most elements factor")
 DENSE = 8 * (OWN + 1)  # offset in `counter` of a flag: whether magnitudes, and later pairs, were computed
 
 
@@ -32,7 +33,7 @@ class _Magnitudes:
 
     def text(self) -> str:
         body = self.body
-        arguments(body, ARGUMENTS, {"a", "b", "sums", "counter", "rests"})
+        ARGUMENTS.load(body)
         listed = list_of(body).count()
         many = body.op(f"icmp ugt i64 {listed}, %most")
         rounded = body.op(f"icmp ne i64 {body.load('i64', '%counter', tile.BOUND)}, 0")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.layout import ENTRY
@@ -19,11 +20,9 @@ from anydml.kernels.copy.text import prefetch
 from anydml.tensor import DataType
 
 # from0 .. end2: in each dimension, the half-open range of the columns for which all terms count
-ARGUMENTS = (
-    "b", "first", "count", "n1", "n2", "s0", "s1", "s2", "channels", "term", "positions", "table", "into", "panel", "norms",
-    "from0", "end0", "from1", "end1", "from2", "end2",
-)  # fmt: skip
-POINTERS = {"b", "table", "into", "norms"}
+INSIDE = ("from0", "end0", "from1", "end1", "from2", "end2")
+ARGUMENTS = Signature("*b first count n1 n2 s0 s1 s2 channels term positions *table *into panel *norms " + " ".join(INSIDE))
+STEPS = (1, 2, 4)  # strides of columns, in elements, that are read without gathers
 
 
 def packed(target: Target, data_type: DataType, across: int, step: int, padded: bool) -> str:
@@ -31,7 +30,7 @@ def packed(target: Target, data_type: DataType, across: int, step: int, padded: 
 
     first, count: the columns; the last panel may be partial. panel: bytes from one panel to the next. norms: the root of the
     sum of squares of each column, rounded up; negative if some terms do not count. step: the stride in elements along a run,
-    1 or 2, or 0 for any stride. padded: whether some terms do not count for some columns.
+    one of STEPS, or 0 for any stride. padded: whether some terms do not count for some columns.
     """
     return Panels(target, data_type, across, step, padded).text()
 
@@ -45,7 +44,7 @@ class Panels(Filled):
     def text(self) -> str:
         body, width = self.body, self.width
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
-        arguments(body, ARGUMENTS, POINTERS)
+        ARGUMENTS.load(body)
         self.runs = body.op(f"alloca [{RUN * width} x i8], align 64")
         self.channel = body.op(f"mul i64 %positions, {4 * width}")  # bytes of a channel's terms in a panel
         up = body.op(f"add i64 %count, {width - 1}")

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from functools import partial
 from math import prod
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import Repeat, Step
 from anydml.kernels.code import engine
-from anydml.kernels.contract.floats import epilogue
-from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS
+from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, with_streams
 from anydml.kernels.contract.floats.packed import at_once, doubled, magnitudes, tile
 from anydml.kernels.contract.floats.packed.factors import SLACK, FactorPacking, PackedFactor, memory_for
 from anydml.kernels.contract.floats.plan import FloatMemory, FloatPlan, FloatProblem, bound_factor
@@ -133,43 +133,38 @@ class PackedPlan(FloatPlan):
         b, b_norms = self.columns.of(batch, done * found.terms * 4, done)
         sums_row = panels_ * width * 8
         elements = len(some) * len(columns)
-        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row, self.counter)
-        streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
-        norms, stored = (a_norms, b_norms), self.constants.none
+        blocks = Arguments(a=a, a_tile=a_tile, tiles=tiles, b=b, b_panel=b_panel, panels=panels_, terms=found.terms)
+        blocks |= Arguments(sums=self.sums, sums_row=sums_row, counter=self.counter)
+        streams = self.streams_of(batch, some.start)
+        norms, low = Arguments(a_norms=a_norms, b_norms=b_norms), Arguments(a_low=self.a_low, b_low=self.b_low)
+        finished = self.constants.none
         additions = min(found.terms, tuning.depth) + -(-found.terms // tuning.depth)
         longest = bound_factor(additions)
         if self.at_once:
-            stored = self.counter + at_once.DONE
+            finished = self.counter + at_once.DONE
             code = engine.compiled(at_once.stored, target, height, across, len(columns) % width > 0, self.key)
-            blocks = (a, a_tile, tiles, b, b_panel, panels_, found.terms, len(columns), columns.start, next_ * a_tile)
-            room = (
-                self.entries,
-                elements // tuning.many,
-                tuning.at_once_listed,
-                self.counter,
-                self.a_low,
-                self.rests,
-                self.sums,
-                sums_row,
-            )
-            yield Step(code, (*blocks, bound_factor(found.terms + 4), *norms, *room, *streams))
-        yield Step(engine.compiled(tile.sums, target, height, across), (*packed, tuning.depth, next_ * a_tile, stored))
-        where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
-        rest = (*norms, self.entries, self.counter, found.terms, self.rests, self.a_low, self.b_low, stored, *streams)
-        yield Step(engine.compiled(epilogue.block, target, self.key), (*where, longest, *rest))
-        memory = (a, a_tile, height, b, b_panel, width)
-        known = (self.sums, sums_row, norms[1], *memory)
+            part = Arguments(columns=len(columns), first=columns.start, ahead=next_ * a_tile)
+            room = Arguments(list=self.entries, most=elements // tuning.many, few=tuning.at_once_listed)
+            begun = Arguments(factor=bound_factor(found.terms + 4), begun=self.a_low, twice=self.rests)
+            arguments = with_streams(at_once.ARGUMENTS, len(self.places))
+            yield arguments.step(code, **blocks, **part, **norms, **room, **begun, **streams)
+        code = engine.compiled(tile.sums, target, height, across)
+        yield tile.ARGUMENTS.step(code, **blocks, depth=tuning.depth, ahead=next_ * a_tile, done=finished)
+        stored = partial(self.stored, some=some, columns=columns, streams=streams, done=finished, rests=self.rests)
+        stored = partial(stored, sums=self.sums, sums_row=sums_row, **norms, **low)
+        yield stored(self.key, factor=longest)
+        memory = Arguments(rows_at=a, tile=a_tile, height=height, panels_at=b, panel=b_panel, width=width)
+        known = Arguments(sums=self.sums, sums_row=sums_row, b_norms=b_norms) | memory
         if target.later:
             yield self.refine(batch, some, columns, self.key, known, streams)
             return
         if self.key.padded:
-            yield self.refine(batch, some, columns, self.key, (norms[0], 8, norms[1], *memory), streams, zeros.decided)
-        code = engine.compiled(magnitudes.sums, target, height, across)
-        yield Step(code, (*packed, self.rests, elements // tuning.many, elements, longest))
-        code = engine.compiled(epilogue.block, target, self.key._replace(again=MAGNITUDES))
-        yield Step(code, (*where, longest, *rest))
-        code = engine.compiled(doubled.sums, target, height, across)
-        yield Step(code, (*packed, self.rests, elements // tuning.very_many, *norms, self.a_low, self.b_low))
-        code = engine.compiled(epilogue.block, target, self.key._replace(again=PAIRS))
-        yield Step(code, (*where, bound_factor(found.terms), *rest))
+            of_zeros = known | Arguments(sums=a_norms, sums_row=8)
+            yield self.refine(batch, some, columns, self.key, of_zeros, streams, zeros.decided)
+        code, room = engine.compiled(magnitudes.sums, target, height, across), Arguments(rests=self.rests, elements=elements)
+        yield magnitudes.ARGUMENTS.step(code, **blocks, **room, most=elements // tuning.many, factor=longest)
+        yield stored(self.key._replace(again=MAGNITUDES), factor=longest)
+        code, most = engine.compiled(doubled.sums, target, height, across), elements // tuning.very_many
+        yield doubled.ARGUMENTS.step(code, **blocks, rests=self.rests, most=most, **norms, **low)
+        yield stored(self.key._replace(again=PAIRS), factor=bound_factor(found.terms))
         yield self.refine(batch, some, columns, self.key, known, streams)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.copy.text import prefetch
 from anydml.kernels.numbers import singles
 from anydml.tensor import DataType
 
-ARGUMENTS = ("a", "row", "rows", "channels", "term", "positions", "table", "step", "into", "norms")
+ARGUMENTS = Signature("*a row rows channels term positions *table step *into *norms")
 AT_ONCE = 8  # channels, if these are contiguous; also the most rows of a tile
 SQUARES = 4  # independent sums of squares, which hide the latency of additions
 NORM_SLACK = 1 + 2.0**-20  # for the roundings in a sum of squares, and in its root
@@ -25,7 +26,7 @@ def packed(target: Target, data_type: DataType, height: int, layout: str) -> str
     root of the sum of squares of each row, rounded up.
     """
     body = Body(target)
-    arguments(body, ARGUMENTS, {"a", "table", "into", "norms"})
+    ARGUMENTS.load(body)
     size = data_type.dtype.itemsize
     channel = body.op(f"mul i64 %positions, {8 * height}")
     tile = body.op(f"mul i64 %channels, {channel}")

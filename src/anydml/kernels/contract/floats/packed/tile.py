@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.inexact import Note
 from anydml.kernels.copy.text import prefetch
 from anydml.kernels.undecided.state import OWN
 
-SUMMED = ("a", "a_tile", "tiles", "b", "b_panel", "panels", "terms", "sums", "sums_row", "counter")
-ARGUMENTS = (*SUMMED, "depth", "ahead", "done")
+SUMMED = Signature("*a a_tile tiles *b b_panel panels terms *sums sums_row *counter")
+ARGUMENTS = SUMMED + Signature("depth ahead *done")
 LINE = 64  # bytes that one prefetch loads
 BOUND = 8 * OWN  # offset in `counter` of the factor of the sums' bounds: 0 if they are exact, else 1
 
@@ -57,7 +58,7 @@ def sums(target: Target, rows: int, across: int) -> str:
     block instead of all terms.
     """
     body = Body(target)
-    arguments(body, ARGUMENTS, {"a", "b", "sums", "counter", "done"})
+    ARGUMENTS.load(body)
     when(body, body.op(f"icmp ne i64 {body.load('i64', '%done')}, 0"), lambda: leave(body))
     note = Note(body)
     body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None

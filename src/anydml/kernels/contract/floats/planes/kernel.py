@@ -9,7 +9,10 @@ window are 0. Other vectors are summed again (`careful`).
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from functools import lru_cache
+
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.largest import INFINITE, largest
@@ -25,27 +28,27 @@ I64, WIDE = Kind("i64"), Kind("double")
 # the offset of its elements and the columns of the output that it counts for; low, high: the input lines that exist;
 # from, until: the bytes of a line that are read; inner, outer: the columns for which all terms count; column: the first line's
 # column on the list; column_line, column_plane: its strides along lines and planes
-ARGUMENTS = (
-    "planes", "a", "a_plane", "b", "b_plane", "b_line", "taps", "first", "lines", "low", "high", "from", "until", "columns",
-    "inner", "outer", "band", "noted", "list", "counter", "column", "column_line", "column_plane", "to", "to_plane", "to_line",
-)  # fmt: skip
-POINTERS = {"a", "b", "taps", "noted", "list", "counter", "to"}
+ARGUMENTS = Signature(
+    "planes *a a_plane *b b_plane b_line *taps first lines low high from until columns inner outer band *noted *list "
+    "*counter column column_line column_plane *to to_plane to_line"
+)
 
 
-def argument_names(kinds: FilterKey) -> list[str]:
-    """The arguments of the kernel, in order; for each stream, its address and its stride along planes."""
-    return [*ARGUMENTS, *(f"{x}{k}" for k in kinds.stored.others for x in "pr")]
+@lru_cache(maxsize=256)
+def signature(kinds: FilterKey) -> Signature:
+    """The arguments of the kernel; for each stream, its address and its stride along planes."""
+    return ARGUMENTS + Signature(" ".join(f"*p{k} r{k}" for k in kinds.stored.others))
 
 
 def summed(target: Target, kinds: FilterKey) -> str:
-    """The kernel that computes `lines` lines of each plane, beginning at `first`; arguments: `argument_names`."""
+    """The kernel that computes `lines` lines of each plane, beginning at `first`; arguments: `signature`."""
     return _Planes(target, kinds).text()
 
 
 class _Planes(Strips):
     def text(self) -> str:
         body, kinds = self.body, self.kinds
-        arguments(body, argument_names(kinds), POINTERS | {f"p{k}" for k in kinds.stored.others})
+        signature(kinds).load(body)
         list_of(body).counted("0")
         taps = kinds.high * kinds.wide
         self.offsets = [body.load("i64", "%taps", 8 * k) for k in range(taps)]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract.floats.few.plan import FewRowsPlan
@@ -16,7 +17,6 @@ from anydml.kernels.contract.floats.layout import FAR, FloatLayout, StreamPlace
 from anydml.kernels.contract.floats.plan import FloatMemory, FloatProblem, Steps
 from anydml.kernels.contract.floats.planes import kernel as planes
 from anydml.kernels.contract.floats.planes.seen import FilterKey
-from anydml.kernels.contract.floats.second import refine
 from anydml.kernels.contract.floats.shares import ThreadShare
 from anydml.kernels.contract.repeats import repeated
 
@@ -230,35 +230,29 @@ class PlanesPlan(FewRowsPlan):
         read = _read(s, apart, self.factors[1].dtype.itemsize)
         every = (max(x0 for _, x0, _ in s.ways), min(x1 for _, _, x1 in s.ways))
         output = found.output
-        arguments: list[At | int] = [
-            len(some), found.a.of(batch, row), next_(found.a), b + s.start + turn * pitch, next_(found.b),
-            s.line, self.taps, lines.start, len(lines), *s.lines(turn), *read, width, *every, self.band, self.noted,
-            self.entries, self.counter, turn * width, s.turns * width, plane,
-            at(output) + turn * output.columns[1], next_(output), s.turns * output.columns[1],
-        ]  # fmt: skip
-        streams = self.places[:-1]
-        arguments += [x for p in streams for x in (at(p), next_(p))]
-        yield Step(engine.compiled(planes.summed, self.target, self.kinds), tuple(arguments))
-        code = engine.compiled(refine.refined, self.target, self.key, self.factors)
-        left = (found.a.of(batch, row), next_(found.a), found.a_term)
-        right = (b, count, width, next_(found.b), pitch, apart, found.b_term)
-        terms = (found.channels, len(found.table), self.whole)
+        a, (low, high) = found.a.of(batch, row), s.lines(turn)
+        read_from = Arguments(b=b + s.start + turn * pitch, b_plane=next_(found.b), b_line=s.line)
+        of_lines = Arguments(planes=len(some), first=lines.start, lines=len(lines), low=low, high=high, band=self.band)
+        of_columns = Arguments(columns=width, inner=every[0], outer=every[1], until=read[1], **{"from": read[0]})
+        listed = Arguments(noted=self.noted, list=self.entries, counter=self.counter)
+        numbered = Arguments(column=turn * width, column_line=s.turns * width, column_plane=plane)
+        line = output.columns[1]
+        into = Arguments(to=at(output) + turn * line, to_plane=next_(output), to_line=s.turns * line)
+        streams = Arguments()
+        for k, p in zip(self.formula.others, self.places, strict=False):
+            streams |= {f"p{k}": at(p), f"r{k}": next_(p)}
+        code = engine.compiled(planes.summed, self.target, self.kinds)
+        factors = Arguments(a=a, a_plane=next_(found.a), taps=self.taps) | read_from
+        arguments = planes.signature(self.kinds)
+        yield arguments.step(code, **factors, **of_lines, **of_columns, **listed, **numbered, **into, **streams)
+        left = Arguments(a=a, a_row=next_(found.a), a_term=found.a_term)
+        right = Arguments(b=b, n1=count, n2=width, b0=next_(found.b), b1=pitch, b2=apart, b_term=found.b_term)
+        terms = Arguments(channels=found.channels, positions=len(found.table), table=self.whole)
         bit = (self._number(batch) * found.rows + row) * found.columns + z * plane
-        listed = (
-            self.entries,
-            self.counter,
-            0,
-            count,
-            width,
-            self.bits,
-            bit,
-            found.rows * found.columns - plane,
-            self.undecided,
-        )
-        none = self.counter  # there are no sums in memory
-        known = (none, 0, none, none, 0, 0, none, 0, 0)
-        places = [x for p in self.places for x in (at(p), next_(p), 0, *p.columns[1:])]
-        yield Step(code, (*left, *right, *terms, *listed, *known, *places))
+        known = left | right | terms | self.unpacked(self.counter, 0, self.counter)  # there are no sums in memory
+        places = (x for p in self.places for x in (at(p), next_(p), 0, *p.columns[1:]))
+        all_of = Arguments(zip(self.stream_names, places, strict=True))
+        yield self.refined(self.key, known, 0, (1, count, width), bit, found.rows * found.columns - plane, all_of)
 
 
 def _images(lines: range, count: int) -> list[tuple[range, range]]:

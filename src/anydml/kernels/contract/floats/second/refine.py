@@ -8,36 +8,31 @@ from __future__ import annotations
 
 import math
 
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.elements import split, streams
-from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
+from anydml.kernels.contract.floats.epilogue import EpilogueKey, with_streams
 from anydml.kernels.contract.floats.formula import rounded, stored, stored_precisely
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.second.compensated import joined, plus, result, together, wide
 from anydml.kernels.contract.floats.stores import list_of
 from anydml.kernels.numbers.doubled.arithmetic import Precise
 from anydml.kernels.numbers.functions.pairs import Pair
+from anydml.kernels.undecided.lists import mark
 from anydml.tensor import DataType
 
 LANES = 2  # all hold the same element
 # f1, f2: the columns' inner sizes for streams; bit: the number of the first row's first bit; columns: bits from row to row
-ARGUMENTS = (
-    "a", "a_row", "a_term", "b", "n1", "n2", "b0", "b1", "b2", "b_term", "channels", "positions", "table",
-    "list", "counter", "first", "f1", "f2", "bits", "bit", "columns", "open",
-    "sums", "sums_row", "b_norms", "rows_at", "tile", "height", "panels_at", "panel", "width",
-)  # fmt: skip
-POINTERS = {"a", "b", "table", "list", "counter", "bits", "open", "sums", "b_norms", "rows_at", "panels_at"}
-
-
-def argument_names(key: EpilogueKey) -> list[str]:
-    """The arguments of the kernel, in order."""
-    return [*ARGUMENTS, *places(len(key.layouts))]
+ARGUMENTS = Signature(
+    "*a a_row a_term *b n1 n2 b0 b1 b2 b_term channels positions *table *list *counter first f1 f2 *bits bit columns *open "
+    "*sums sums_row *b_norms *rows_at tile height *panels_at panel width"
+)
 
 
 def refined(target: Target, key: EpilogueKey, factors: tuple[DataType, DataType]) -> str:
-    """The kernel that decides listed elements; arguments: `argument_names`. open: the count of elements left undecided."""
+    """The kernel that decides listed elements; arguments: ARGUMENTS, and streams. open: counts elements left undecided."""
     return Refining(target, key, factors).text()
 
 
@@ -49,7 +44,7 @@ class Refining:
 
     def text(self) -> str:
         body = self.body
-        arguments(body, argument_names(self.key), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.key.layouts))})
+        with_streams(ARGUMENTS, len(self.key.layouts)).load(body)
         self.list = list_of(body)
         body.loop("0", self.list.count(), 1, [], self._entry)
         body.do("ret i64 0")
@@ -201,8 +196,4 @@ class Refining:
         body = self.body
         index = body.op(f"add i64 {body.op(f'mul i64 {row}, %columns')}, {c}")
         index = body.op(f"add i64 {index}, %bit")
-        byte = body.at("%bits", body.op(f"lshr i64 {index}, 3"))
-        place = body.op(f"trunc i64 {body.op(f'and i64 {index}, 7')} to i8")
-        bit = body.op(f"shl i8 1, {place}")
-        body.op(f"atomicrmw or ptr {byte}, i8 {bit} monotonic")  # other threads mark other bits of the byte
-        body.store("i64", body.op(f"add i64 {body.load('i64', '%open')}, 1"), "%open")
+        mark(body, "%bits", index, "%open")

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.elements import split, streams
-from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey
+from anydml.kernels.contract.floats.epilogue import EpilogueKey, with_streams
 from anydml.kernels.contract.floats.formula import rounded, stored
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.second.compensated import wide
-from anydml.kernels.contract.floats.second.refine import LANES, POINTERS, Refining, argument_names
+from anydml.kernels.contract.floats.second.refine import ARGUMENTS, LANES, Refining
 from anydml.kernels.contract.floats.stores import list_of
 from anydml.tensor import DataType
 
@@ -24,7 +24,7 @@ I64 = Kind("i64")
 
 
 def decided(target: Target, key: EpilogueKey, factors: tuple[DataType, DataType]) -> str:
-    """The kernel that decides elements with only zeros, and keeps the rest of the list; arguments: `refine.argument_names`.
+    """The kernel that decides elements with only zeros, and keeps the rest of the list; arguments: as of `refine`.
 
     sums: the rows' norms instead of the sums.
     """
@@ -34,7 +34,7 @@ def decided(target: Target, key: EpilogueKey, factors: tuple[DataType, DataType]
 class _Zeros(Refining):
     def text(self) -> str:
         body = self.body
-        arguments(body, argument_names(self.key), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.key.layouts))})
+        with_streams(ARGUMENTS, len(self.key.layouts)).load(body)
         self.list = list_of(body)
         self.list.counted(self.list.sift("0", self.list.count(), self._stays))
         body.do("ret i64 0")

@@ -1,4 +1,4 @@
-"""Direct sums of all 3x3 windows of a block, if Winograd's algorithm leaves many of its elements undecided.
+"""Direct sums of all windows of a block, if Winograd's algorithm leaves many of its elements undecided.
 
 A tile is some filters at some outputs of a line, accumulated in registers. If the inexact flag is not set for a tile, its sums
 are exact, as is usual for data with many zeros. Terms that do not count are skipped, so that zeros get their sign only from
@@ -6,6 +6,9 @@ terms that count.
 """
 
 from __future__ import annotations
+
+from functools import reduce
+from operator import or_
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
@@ -16,7 +19,6 @@ from anydml.kernels.contract.floats.packed.magnitudes import DENSE
 from anydml.kernels.contract.floats.packed.rows import NORM_SLACK
 from anydml.kernels.contract.floats.reads import single
 from anydml.kernels.contract.floats.winograd.kernels import masked, wide
-from anydml.kernels.contract.floats.winograd.transform import FILTER
 from anydml.tensor import DataType
 
 # as in `redo`; first, lines: the first column of the block, and its lines; factor: a sum's bound over the product of the norms;
@@ -29,9 +31,9 @@ POINTERS = {"a", "b", "norms", "packed", "sums", "errors", "counter"}
 ACROSS = 2  # vectors of a tile
 
 
-def packed_bytes(target: Target, channels: int) -> int:
+def packed_bytes(target: Target, channels: int, taps: int) -> int:
     """Memory for the filters of a tile."""
-    return FILTER * FILTER * channels * tile.height(target) * 8
+    return taps * taps * channels * tile.height(target) * 8
 
 
 def factor(terms: int) -> float:
@@ -39,17 +41,17 @@ def factor(terms: int) -> float:
     return (terms + 8) * 2.0**-53
 
 
-def summed(target: Target, factors: tuple[DataType, DataType], contiguous: bool) -> str:
+def summed(target: Target, factors: tuple[DataType, DataType], contiguous: bool, taps: int) -> str:
     """The kernel that computes a block's sums and their bounds if the counter's DENSE is set; arguments: ARGUMENTS.
 
     contiguous: the windows' lines have no gaps. After each row of sums, there is room for a tile's outputs.
     """
-    return _Again(target, factors, contiguous).text()
+    return _Again(target, factors, contiguous, taps).text()
 
 
 class _Again:
-    def __init__(self, target: Target, factors: tuple[DataType, DataType], contiguous: bool) -> None:
-        self.body, self.factors = Body(target), factors
+    def __init__(self, target: Target, factors: tuple[DataType, DataType], contiguous: bool, taps: int) -> None:
+        self.body, self.factors, self.taps = Body(target), factors, taps
         self.step = None if contiguous else "%b_place"
         self.lanes, self.height = target.vector_bytes // 8, tile.height(target)
         self.kind = Kind("double", self.lanes)
@@ -86,7 +88,7 @@ class _Again:
         def line(n: str, _: list[Value]) -> list[Value]:
             def outputs(k: str, _: list[Value]) -> list[Value]:
                 x = body.op(f"mul i64 {k}, {width}")
-                end = body.op(f"add i64 {x}, {width + FILTER - 1}")
+                end = body.op(f"add i64 {x}, {width + self.taps - 1}")
                 inside = body.op(f"and i1 {body.op(f'icmp sle i64 %low2, {x}')}, {body.op(f'icmp sge i64 %high2, {end}')}")
                 when(body, inside, lambda: self._tile(n, x, []))
                 when(body, body.op(f"xor i1 {inside}, true"), lambda: self._tile(n, x, self._masks(x)))
@@ -103,8 +105,8 @@ class _Again:
         body = self.body
         channel = body.at("%a", body.op(f"mul i64 {c}, %a_term"))
         filters = [body.at(channel, body.op(f"mul i64 {row}, %a_row")) for row in self.rows]
-        for p in range(FILTER):
-            for q in range(FILTER):
+        for p in range(self.taps):
+            for q in range(self.taps):
                 place = body.op(f"add i64 {body.op(f'mul i64 %a_line, {p}')}, {body.op(f'mul i64 %a_place, {q}')}")
                 into = body.at(self._coefficients(str(p), c), 8 * self.height * q)
                 for m, filter_ in enumerate(filters):
@@ -116,7 +118,7 @@ class _Again:
         """The address of the coefficients of a channel for line p of the filters."""
         body = self.body
         number = body.op(f"add i64 {body.op(f'mul i64 {p}, %channels')}, {c}")
-        return body.at("%packed", body.op(f"mul i64 {number}, {8 * self.height * FILTER}"))
+        return body.at("%packed", body.op(f"mul i64 {number}, {8 * self.height * self.taps}"))
 
     def _masks(self, x: str) -> list[list[Value]]:
         """For each vector of a tile, the masks of the outputs for which each column of the filter counts."""
@@ -125,7 +127,7 @@ class _Again:
         masks = []
         for v in range(ACROSS):
             place = body.splat(Value(body, x, i64), lanes) + body.constants("i64", range(v * lanes, (v + 1) * lanes))
-            masks.append([(place + q).compared("sge", low) & (place + q).compared("slt", high) for q in range(FILTER)])
+            masks.append([(place + q).compared("sge", low) & (place + q).compared("slt", high) for q in range(self.taps)])
         return masks
 
     def _tile(self, n: str, x: str, masks: list[list[Value]]) -> None:
@@ -134,7 +136,7 @@ class _Again:
         y = body.op(f"add i64 {self.line}, {n}")
         # the lines start .. end - 1 of the filter count
         start = body.call("llvm.smax.i64", i64, f"i64 {body.op(f'sub i64 %low1, {y}')}", "i64 0").name
-        end = body.call("llvm.smin.i64", i64, f"i64 {body.op(f'sub i64 %high1, {y}')}", f"i64 {FILTER}").name
+        end = body.call("llvm.smin.i64", i64, f"i64 {body.op(f'sub i64 %high1, {y}')}", f"i64 {self.taps}").name
         end = body.call("llvm.smax.i64", i64, f"i64 {start}", f"i64 {end}").name
         window = body.at(self.image, body.op(f"mul i64 {y}, %b_line"))
         window = body.at(window, body.op(f"mul i64 {x}, %b_place"))
@@ -147,7 +149,7 @@ class _Again:
             def channel(c: str, carried: list[Value]) -> list[Value]:
                 at, values = body.at(from_, body.op(f"mul i64 {c}, %b_term")), self._coefficients(p, c)
                 totals, squares = carried[:count], carried[count:]
-                for q in range(FILTER):
+                for q in range(self.taps):
                     us = []
                     for v in range(ACROSS):
                         place = body.at(at, body.op(f"mul i64 %b_place, {v * lanes + q}"))
@@ -178,7 +180,7 @@ class _Again:
         places = [body.op(f"add i64 {body.op(f'mul i64 {row}, %sums_row')}, {offset}") for row in self.rows]
         for m, place in enumerate(places):
             for v in range(ACROSS):
-                counts = some & (masks[v][0] | masks[v][1] | masks[v][2]) if masks else some
+                counts = some & reduce(or_, masks[v]) if masks else some
                 total = body.chosen(counts, found[m * ACROSS + v], 0.0)  # a sum without terms is +0
                 body.stored(total, body.at("%sums", place), 8 * lanes * v)
         # stored before the inexact flag is read, so that no addition is moved after this; roundings of bounds do not matter

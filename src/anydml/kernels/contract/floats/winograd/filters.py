@@ -12,41 +12,30 @@ from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed.rows import NORM_SLACK
-from anydml.kernels.contract.floats.winograd import transform as winograd
-from anydml.kernels.contract.floats.winograd.transform import (
-    AMPLIFIED,
-    FILTER,
-    FILTER_NORMS,
-    INPUT_NORMS,
-    POSITIONS,
-    READ,
-    SLACK,
-)
+from anydml.kernels.contract.floats.winograd.transform import SLACK, TRANSFORMS
 from anydml.kernels.numbers import singles
 from anydml.tensor import DataType
 
-ELEMENTS = FILTER * FILTER
-PACK = ("a", "row", "rows", "channels", "term", "line", "place", "into", "norms", "plain", "part")
+PACK = ("a", "row", "rows", "channels", "term", "line", "place", "into", "norms", "plain", "part", "squares")
 
 
-def packed(target: Target, data_type: DataType) -> str:
-    """The kernel that packs filters; arguments: PACK.
+def packed(target: Target, data_type: DataType, taps: int) -> str:
+    """The kernel that packs filters of taps x taps; arguments: PACK.
 
     row, term, line, place: strides in bytes along filters, channels, lines and places of a filter. into: vector by vector of
     filters, channel by channel, element by element; the last vector is filled up with the last filter. plain: the root of the
     sum of squares of each filter, rounded up; norms: the filters' factors of the bounds; part: the share of the plain norm in
-    these, the bits of a float64.
+    these, the bits of a float64. squares: scratch, a vector of float64 for each position of the transform.
     """
-    body = Body(target)
-    arguments(body, PACK, {"a", "into", "norms", "plain"})
+    winograd, body = TRANSFORMS[taps], Body(target)
+    arguments(body, PACK, {"a", "into", "norms", "plain", "squares"})
     lanes = target.vector_bytes // 8
     wide, i64 = Kind("double", lanes), Kind("i64")
     part = body.splat(Value(body, body.op("bitcast i64 %part to double"), Kind("double")), lanes)
     size = data_type.dtype.itemsize
     element = Kind(f"i{8 * size}")
-    squares_at = body.op(f"alloca [{POSITIONS * lanes} x double], align 64")
     last = body.op("sub i64 %rows, 1")
-    of_channel = 4 * lanes * ELEMENTS
+    of_channel = 4 * lanes * winograd.elements
 
     def vector(t: str, _: list[Value]) -> list[Value]:
         first = body.op(f"mul i64 {t}, {lanes}")
@@ -55,17 +44,17 @@ def packed(target: Target, data_type: DataType) -> str:
             row = body.call("llvm.umin.i64", i64, f"i64 {body.op(f'add i64 {first}, {r}')}", f"i64 {last}").name
             filters.append(body.at("%a", body.op(f"mul i64 {row}, %row")))
         to = body.at("%into", body.op(f"mul i64 {body.op(f'mul i64 {t}, %channels')}, {of_channel}"))
-        for n in range(POSITIONS):
-            body.stored(body.constant(wide, 0.0), squares_at, 8 * lanes * n)
+        for n in range(winograd.positions):
+            body.stored(body.constant(wide, 0.0), "%squares", 8 * lanes * n)
 
         def channel(c: str, carried: list[Value]) -> list[Value]:
             offset = body.op(f"mul i64 {c}, %term")
             place = body.at(to, body.op(f"mul i64 {c}, {of_channel}"))
             (squares,) = carried
             read: list[Value] = []
-            for p in range(FILTER):
+            for p in range(taps):
                 at = body.op(f"add i64 {offset}, {body.op(f'mul i64 %line, {p}')}")
-                for q in range(FILTER):
+                for q in range(taps):
                     here = body.op(f"add i64 {at}, {body.op(f'mul i64 %place, {q}')}")
                     bits = body.undefined(Kind(element.element, lanes))
                     for r, filter_ in enumerate(filters):
@@ -75,21 +64,24 @@ def packed(target: Target, data_type: DataType) -> str:
                     x = single.converted("fpext", wide)
                     squares = body.fused(x, x, squares)
                     read.append(x)
-            made = [x for row in range(READ) for x in winograd.filters(read, row)]
+            made = [x for row in range(winograd.read) for x in winograd.of_filter(read, row)]
             for n, x in enumerate(made):
-                before = body.loaded(wide, squares_at, 8 * lanes * n)
-                body.stored(body.fused(x, x, before), squares_at, 8 * lanes * n)
+                before = body.loaded(wide, "%squares", 8 * lanes * n)
+                body.stored(body.fused(x, x, before), "%squares", 8 * lanes * n)
             return [squares]
 
         (squares,) = body.loop("0", "%channels", 1, [body.constant(wide, 0.0)], channel)[1]
         at = body.op(f"mul i64 {t}, {8 * lanes}")
         body.stored(squares.root() * NORM_SLACK, body.at("%plain", at))
-        made = [[body.loaded(wide, squares_at, 8 * lanes * (i * READ + j)) for j in range(READ)] for i in range(READ)]
-        made = winograd.norms(made, squares, FILTER_NORMS, part)
+        made = [
+            [body.loaded(wide, "%squares", 8 * lanes * (i * winograd.read + j)) for j in range(winograd.read)]
+            for i in range(winograd.read)
+        ]
+        made = winograd.norms(made, squares, winograd.filter_norms, part)
         largest = body.constant(wide, 0.0)
-        for i, line in enumerate(winograd.weighted(made, INPUT_NORMS / FILTER_NORMS)):
+        for i, line in enumerate(winograd.weighted(made, winograd.input_norms / winograd.filter_norms)):
             for j, x in enumerate(line):
-                x = x.root() * float(SLACK / np.sqrt(AMPLIFIED[i] * AMPLIFIED[j]))
+                x = x.root() * float(SLACK / np.sqrt(winograd.amplified[i] * winograd.amplified[j]))
                 # a NaN is kept
                 largest = body.chosen(x.compared("olt", largest) | largest.compared("uno", largest), largest, x)
         body.stored(largest, body.at("%norms", at))

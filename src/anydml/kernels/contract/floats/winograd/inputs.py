@@ -1,7 +1,7 @@
 """The kernel that transforms inputs: it packs the transformed tiles to panels at each position of the transform.
 
-A channel takes three steps. Lines of the tensor are copied, with zeros outside of it. They are split into 36 rows, one for
-each place in a tile, with the tiles' elements contiguous. The rows are transformed, a vector of tiles at a time.
+A channel takes three steps. Lines of the tensor are copied, with zeros outside of it. They are split into rows, one for each
+place in a tile, with the tiles' elements contiguous. The rows are transformed, a vector of tiles at a time.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import numpy as np
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats.winograd import transform as winograd
 from anydml.kernels.contract.floats.winograd.kernels import interleaved, masked
-from anydml.kernels.contract.floats.winograd.transform import AMPLIFIED, FILTER_NORMS, INPUT_NORMS, POSITIONS, READ, SLACK, TILE
+from anydml.kernels.contract.floats.winograd.transform import SLACK, TILE, TRANSFORMS
 from anydml.kernels.numbers import singles
 from anydml.tensor import DataType
 
@@ -23,26 +22,28 @@ from anydml.tensor import DataType
 # are the lines low1 .. high1 - 1 and the places low2 .. high2 - 1; vectors: of tiles, `full` of them in whole panels
 ARGUMENTS = (
     "b", "term", "line", "place", "channels", "first", "tile_rows", "tiles", "width", "low1", "high1", "low2", "high2",
-    "lines", "pitch", "apart", "squares", "vectors", "full", "into", "position", "panel", "norms", "part",
+    "lines", "pitch", "apart", "squares", "columns", "vectors", "full", "into", "position", "panel", "norms", "part",
 )  # fmt: skip
 CHANNELS = 4  # that go through each step before the next step begins
-POINTERS = {"b", "lines", "apart", "squares", "into", "norms"}
+POINTERS = {"b", "lines", "apart", "squares", "columns", "into", "norms"}
 
 
-def transformed(target: Target, data_type: DataType, across: int, contiguous: bool) -> str:
+def transformed(target: Target, data_type: DataType, across: int, contiguous: bool, taps: int) -> str:
     """The kernel that transforms tiles to panels of `across` vectors; arguments: ARGUMENTS.
 
-    b: the first element that windows read; contiguous: its lines have no gaps. lines, apart, squares: scratch: lines of `pitch`
-    bytes, and rows of all vectors of tiles, plus one vector. into: for each position, `position` bytes apart, panels of `panel`
-    bytes, then one of the remaining vectors. norms: the tile's factor of each output's bound, with room for a vector of tiles
-    after the last; part: the share of the norm of all elements of a tile in these, the bits of a float64.
+    b: the first element that windows read; contiguous: its lines have no gaps. lines, apart, squares, columns: scratch: lines
+    of `pitch` bytes, rows of all vectors of tiles, plus one vector, and a vector for each position. into: for each position,
+    `position` bytes apart, panels of `panel` bytes, then one of the remaining vectors. norms: the tile's factor of each
+    output's bound, with room for a vector of tiles after the last; part: the share of the norm of all
+    elements of a tile in these, the bits of a float64.
     """
-    return _Inputs(target, data_type, across, contiguous).text()
+    return _Inputs(target, data_type, across, contiguous, taps).text()
 
 
 class _Inputs:
-    def __init__(self, target: Target, data_type: DataType, across: int, contiguous: bool) -> None:
+    def __init__(self, target: Target, data_type: DataType, across: int, contiguous: bool, taps: int) -> None:
         self.body, self.data_type, self.across, self.contiguous = Body(target), data_type, across, contiguous
+        self.transform = TRANSFORMS[taps]
         self.lanes = target.vector_bytes // 8
         self.at_once = target.vector_bytes // 4
         self.iota = self.body.constants("i64", range(self.at_once))
@@ -58,7 +59,7 @@ class _Inputs:
             return []
 
         # squares of the elements read, and of their transforms at each position
-        body.loop("0", body.op(f"mul i64 %vectors, {1 + POSITIONS}"), 1, [], empty)
+        body.loop("0", body.op(f"mul i64 %vectors, {1 + self.transform.positions}"), 1, [], empty)
         up = body.op(f"and i64 {body.op(f'add i64 %channels, {CHANNELS - 1}')}, {-CHANNELS}")
         body.loop("0", up, CHANNELS, [], self._some)
         self._measure()
@@ -70,9 +71,9 @@ class _Inputs:
         body = self.body
         left = body.op(f"sub i64 %channels, {first}")
         count = body.call("llvm.umin.i64", Kind("i64"), f"i64 {left}", f"i64 {CHANNELS}").name
-        lines = body.op(f"add i64 {body.op(f'mul i64 %tile_rows, {TILE}')}, {READ - TILE}")
+        lines = body.op(f"add i64 {body.op(f'mul i64 %tile_rows, {TILE}')}, {self.transform.read - TILE}")
         lines_bytes = body.op(f"mul i64 {lines}, %pitch")
-        apart_bytes = body.op(f"mul i64 {self.apart_row}, {POSITIONS}")
+        apart_bytes = body.op(f"mul i64 {self.apart_row}, {self.transform.positions}")
 
         def each(step: Callable[[str, str, str], None]) -> None:
             def one(n: str, _: list[Value]) -> list[Value]:
@@ -128,14 +129,14 @@ class _Inputs:
         def line(i: str, _: list[Value]) -> list[Value]:
             y = body.op(f"add i64 {body.op(f'mul i64 {r}, {TILE}')}, {i}")
             from_ = body.at(lines, body.op(f"mul i64 {y}, %pitch"))
-            row = body.op(f"mul i64 {self.apart_row}, {body.op(f'mul i64 {i}, {READ}')}")
+            row = body.op(f"mul i64 {self.apart_row}, {body.op(f'mul i64 {i}, {self.transform.read}')}")
             to = body.at(body.at(apart, first), row)
 
             def vector(t: str, _: list[Value]) -> list[Value]:
                 at = body.at(from_, body.op(f"mul i64 {t}, {4 * TILE}"))
                 here, next_ = body.loaded(kind, at), body.loaded(kind, at, 4 * TILE)
                 into = body.at(to, body.op(f"mul i64 {t}, 4"))
-                for j in range(READ):
+                for j in range(self.transform.read):
                     x = here if j < TILE else next_
                     mask = ", ".join(f"i32 {TILE * lane + j % TILE}" for lane in range(lanes))
                     some = body.value(f"shufflevector {x!r}, {x!r}, <{lanes} x i32> <{mask}>", Kind("float", lanes))
@@ -147,7 +148,7 @@ class _Inputs:
             body.loop("0", up, lanes, [], vector)
             return []
 
-        body.loop("0", str(READ), 1, [], line)
+        body.loop("0", str(self.transform.read), 1, [], line)
         return []
 
     def _transform(self, c: str, apart: str, v: str) -> list[Value]:
@@ -156,14 +157,19 @@ class _Inputs:
         at = body.at(apart, body.op(f"mul i64 {v}, {4 * lanes}"))
         place = body.op(f"mul i64 {v}, {8 * lanes}")
         squares = body.loaded(wide, "%squares", place)
-        read: list[list[Value]] = []
-        for i in range(READ):
-            read.append([])
-            for _ in range(READ):
-                x = body.loaded(wide.of("float"), at).converted("fpext", wide)
+        # columns first, and by memory: so few registers are needed
+        read, of_vector = self.transform.read, 8 * lanes
+        down = body.op(f"mul i64 {self.apart_row}, {read}")
+        for j in range(read):
+            column, here = [], at
+            for i in range(read):
+                x = body.loaded(wide.of("float"), here).converted("fpext", wide)
                 squares = body.fused(x, x, squares)
-                read[i].append(x)
-                at = body.at(at, self.apart_row)
+                column.append(x)
+                here = body.at(here, down) if i + 1 < read else here
+            for i, x in enumerate(self.transform.of_input(column)):
+                body.stored(x, "%columns", of_vector * (i * read + j))
+            at = body.at(at, self.apart_row)
         body.stored(squares, "%squares", place)
         row = body.op(f"mul i64 %vectors, {8 * lanes}")
         panel = body.op(f"udiv i64 {v}, {self.across}")
@@ -174,9 +180,9 @@ class _Inputs:
         offset = body.op(f"add i64 {body.op(f'mul i64 {c}, {width}')}, {within}")
         into = body.at("%into", body.op(f"mul i64 {panel}, %panel"))
         into = body.at(into, body.op(f"mul i64 {offset}, {8 * lanes}"))
-        down = [winograd.inputs([read[i][j] for i in range(READ)]) for j in range(READ)]
-        for i in range(READ):
-            for x in winograd.inputs([down[j][i] for j in range(READ)]):
+        for i in range(read):
+            line = [body.loaded(wide, "%columns", of_vector * (i * read + j)) for j in range(read)]
+            for x in self.transform.of_input(line):
                 body.stored(x, into)
                 into = body.at(into, "%position")
                 place = body.op(f"add i64 {place}, {row}")
@@ -185,7 +191,7 @@ class _Inputs:
 
     def _measure(self) -> None:
         """Store the norms of the outputs, in lines."""
-        body, lanes = self.body, self.lanes
+        body, lanes, winograd = self.body, self.lanes, self.transform
         wide = Kind("double", lanes)
         part = body.splat(Value(body, body.op("bitcast i64 %part to double"), Kind("double")), lanes)
         vectors = body.op(f"udiv i64 {body.op(f'add i64 %tiles, {lanes - 1}')}, {lanes}")
@@ -201,15 +207,16 @@ class _Inputs:
                 at = body.at("%squares", body.op(f"mul i64 {body.op(f'add i64 {first}, {t}')}, 8"))
                 whole = body.loaded(wide, at)
                 squares: list[list[Value]] = []
-                for _i in range(READ):
+                for _i in range(winograd.read):
                     squares.append([])
-                    for _j in range(READ):
+                    for _j in range(winograd.read):
                         at = body.at(at, row)
                         squares[-1].append(body.loaded(wide, at))
-                norms = winograd.norms(squares, whole, INPUT_NORMS, part)
+                norms = winograd.norms(squares, whole, winograd.input_norms, part)
                 into = body.at(lines, body.op(f"mul i64 {t}, {8 * TILE}"))
-                for i, found in enumerate(winograd.weighted(norms, FILTER_NORMS / INPUT_NORMS)):
-                    made = [x.root() * float(SLACK * np.sqrt(AMPLIFIED[i] * AMPLIFIED[j])) for j, x in enumerate(found)]
+                for i, found in enumerate(winograd.weighted(norms, winograd.filter_norms / winograd.input_norms)):
+                    scales = [float(SLACK * np.sqrt(winograd.amplified[i] * y)) for y in winograd.amplified]
+                    made = [x.root() * scale for x, scale in zip(found, scales, strict=True)]
                     body.stored(interleaved(body, made), into)
                     into = body.at(into, line)
                 return []

@@ -12,8 +12,7 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed import tile
-from anydml.kernels.contract.floats.winograd import transform as winograd
-from anydml.kernels.contract.floats.winograd.transform import BLOCK, FILTER, READ, TILE
+from anydml.kernels.contract.floats.winograd.transform import BLOCK, TILE, TRANSFORMS
 from anydml.kernels.copy.text import prefetch
 from anydml.kernels.numbers import singles
 from anydml.tensor import DataType
@@ -35,7 +34,8 @@ def wide(bits: Value, data_type: DataType) -> Value:
 class WinogradProducts:
     """The kernel of products: at each position, tiles times filters, summed over at most BLOCK terms."""
 
-    def __init__(self, target: Target, height: int, rest: int, across: int) -> None:
+    def __init__(self, target: Target, height: int, rest: int, across: int, taps: int) -> None:
+        self.transform = TRANSFORMS[taps]
         self.body, self.height, self.rest, self.across = Body(target), height, rest, across
         self.lanes = target.vector_bytes // 8
         self.kind = Kind("double", self.lanes)
@@ -52,9 +52,9 @@ class WinogradProducts:
             columns = body.at("%into", body.op(f"mul i64 {g}, {self.of_term}"))
 
             def line(i: str, _: list[Value]) -> list[Value]:
-                for n in range(READ):
+                for n in range(self.transform.read):
                     when(body, body.op(f"icmp eq i64 {i}, {n}"), partial(self._transform, filters, n))
-                first = body.op(f"mul i64 {i}, {READ}")
+                first = body.op(f"mul i64 {i}, {self.transform.read}")
 
                 def position(j: str, _: list[Value]) -> list[Value]:
                     n = body.op(f"add i64 {first}, {j}")
@@ -62,10 +62,10 @@ class WinogradProducts:
                     self._position(body.at("%line", body.op(f"mul i64 {j}, {self.of_position}")), offset, to)
                     return []
 
-                body.loop("0", str(READ), 1, [], position)
+                body.loop("0", str(self.transform.read), 1, [], position)
                 return []
 
-            body.loop("0", str(READ), 1, [], line)
+            body.loop("0", str(self.transform.read), 1, [], line)
             return []
 
         body.loop("0", "%groups", 1, [], group)
@@ -76,15 +76,16 @@ class WinogradProducts:
         """Transform some filters at a line of positions, and prefetch a part of the next filters with each term."""
         body, single = self.body, self.kind.of("float")
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
-        of_filter = 4 * self.lanes * FILTER * FILTER
-        ahead = of_filter * BLOCK + of_filter // READ * row
+        of_filter = 4 * self.lanes * self.transform.elements
+        ahead = of_filter * BLOCK + of_filter // self.transform.read * row
 
         def term(k: str, _: list[Value]) -> list[Value]:
             from_ = body.at(filters, body.op(f"mul i64 {k}, {of_filter}"))
             to = body.at("%line", body.op(f"mul i64 {k}, {self.of_term}"))
             for n in range(self.across):
-                read = [body.loaded(single, from_, 4 * self.lanes * m) for m in range(FILTER * FILTER)]
-                for j, x in enumerate(winograd.filters([x.converted("fpext", self.kind) for x in read], row)):
+                read = [body.loaded(single, from_, 4 * self.lanes * m) for m in range(self.transform.elements)]
+                read = [x.converted("fpext", self.kind) for x in read]
+                for j, x in enumerate(self.transform.of_filter(read, row)):
                     body.stored(x, to, self.of_position * j + 8 * self.lanes * n)
                 body.do(f"call void @llvm.prefetch.p0(ptr {body.at(from_, ahead)}, i32 0, i32 2, i32 1)")
                 from_ = body.at(from_, "%vector")
@@ -145,32 +146,33 @@ def masked(body: Body, kind: Kind, place: str, step: str | None, active: Value) 
     return body.masked(kind, place, active, offsets)
 
 
-def products(target: Target, height: int, rest: int, across: int) -> str:
+def products(target: Target, height: int, rest: int, across: int, taps: int) -> str:
     """The kernel that computes, at each position, tiles times filters, summed over at most BLOCK terms; arguments: PRODUCTS.
 
     a: panels of `height` tiles, `panel` bytes apart, term by term; rest: the remaining tiles. filters: packed, in `groups` of
     `across` vectors. line: scratch of `line_bytes`. into: for each position, `position` bytes apart, a row of filters for each
     tile, `row` bytes apart; if `done` is not 0, the sums are added to it.
     """
-    return WinogradProducts(target, height, rest, across).text()
+    return WinogradProducts(target, height, rest, across, taps).text()
 
 
-def line_bytes(target: Target) -> int:
+def line_bytes(target: Target, taps: int) -> int:
     """Scratch for the transforms of some filters at a line of positions."""
-    return READ * (target.vector_bytes * tile.vectors(target) * BLOCK + 64)
+    return TRANSFORMS[taps].read * (target.vector_bytes * tile.vectors(target) * BLOCK + 64)
 
 
-def sums(target: Target) -> str:
+def sums(target: Target, taps: int) -> str:
     """The kernel that transforms products to sums of windows; arguments: SUMS.
 
     from: for each position, `position` bytes apart, a row of products for each tile, `row` bytes apart. tile_rows x tiles: the
     tiles of outputs, in lines of `width` columns. sums: a row of float64 for each filter, `sums_row` bytes apart, with room
     for a vector of outputs after it.
     """
-    body = Body(target)
+    winograd, body = TRANSFORMS[taps], Body(target)
     lanes = target.vector_bytes // 8
     kind = Kind("double", lanes)
     arguments(body, SUMS, {"from", "sums"})
+    next_line = body.op(f"mul i64 %position, {winograd.read}")
     at_once = max(lanes // TILE, 1)  # tiles of which each line fills a vector, or several
     groups = body.op(f"udiv i64 {body.op(f'add i64 %tiles, {at_once - 1}')}, {at_once}")
     last, line = body.op(f"sub i64 {groups}, 1"), body.op("mul i64 %width, 8")
@@ -191,15 +193,16 @@ def sums(target: Target) -> str:
                 for k in range(at_once):
                     row = body.op(f"add i64 {body.op(f'add i64 {first}, {t}')}, {k}")
                     at = body.at(from_, body.op(f"mul i64 {row}, %row"))
-                    read: list[list[Value]] = []
-                    for _i in range(READ):
-                        read.append([])
-                        for _j in range(READ):
-                            read[-1].append(body.loaded(kind, at))
-                            at = body.at(at, "%position")
-                    down = [winograd.outputs([read[i][j] for i in range(READ)]) for j in range(READ)]
+                    down = []
+                    for _j in range(winograd.read):
+                        column, here = [], at
+                        for _i in range(winograd.read):
+                            column.append(body.loaded(kind, here))
+                            here = body.at(here, next_line)
+                        down.append(winograd.of_output(column))
+                        at = body.at(at, "%position")
                     for i in range(TILE):
-                        made[i] += winograd.outputs([down[j][i] for j in range(READ)])
+                        made[i] += winograd.of_output([line[i] for line in down])
                 into = body.op(f"add i64 {lines}, {body.op(f'mul i64 {t}, {8 * TILE}')}")
                 for columns in made:
                     for k in range(0, len(columns), lanes):

@@ -14,6 +14,7 @@ from math import prod
 
 import numpy as np
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract.floats import epilogue
@@ -21,9 +22,8 @@ from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.contract.floats.plan import FloatMemory, FloatPlan, FloatProblem
 from anydml.kernels.contract.floats.shares import ThreadShare
 from anydml.kernels.contract.floats.winograd import again, filters, inputs, kernels, redo, transform
-from anydml.kernels.contract.floats.winograd.filters import ELEMENTS
 from anydml.kernels.contract.floats.winograd.inputs import CHANNELS
-from anydml.kernels.contract.floats.winograd.transform import BLOCK, POSITIONS, READ, SLACK, TILE
+from anydml.kernels.contract.floats.winograd.transform import BLOCK, SLACK, TILE, TRANSFORMS
 from anydml.kernels.contract.floats.winograd.windows import WinogradWindows
 from anydml.kernels.contract.repeats import repeated
 
@@ -34,9 +34,10 @@ class WinogradPlan(FloatPlan):
     def __init__(self, p: FloatProblem, memory: FloatMemory, once: bool, windows: WinogradWindows) -> None:
         super().__init__(p, memory)
         found, lanes, self.packed = p.layout, self.lanes, memory.packed if once else None
-        self.windows, self.roundings = windows, transform.roundings(found.channels)
+        self.windows, self.transform = windows, TRANSFORMS[windows.taps]
+        self.roundings = transform.roundings(found.channels)
         # bytes of a vector of packed filters; then of all filters of a batch, and of their norms
-        self.of_filters = found.channels * ELEMENTS * lanes * 4
+        self.of_filters = found.channels * self.transform.elements * lanes * 4
         self.packed_batch = -(-found.rows // lanes) * self.of_filters, -(-found.rows // lanes) * lanes * 8
         # the numbers of batches with filters of their own, 1 in dimensions that share filters
         self.batches = tuple(n if once and step else 1 for n, step in zip(found.batches, found.a.batches, strict=True))
@@ -69,28 +70,30 @@ class WinogradPlan(FloatPlan):
 
     def _piece(self, piece: ThreadShare) -> list[Step | Repeat]:
         found, scratch, lanes, across, tuning = self.layout, self.scratch, self.lanes, tile.vectors(self.target), self.tuning
-        of_row = POSITIONS * found.channels * 8 * self.tiles
+        positions, taps = self.transform.positions, self.windows.taps
+        of_row = positions * found.channels * 8 * self.tiles
         most = max(tuning.tiles // of_row, -(-tuning.fewest_tiles // self.tiles))
         self.chunk = -(-self.tile_rows // -(-self.tile_rows // most))
         vectors, tiles = self._vectors(self.chunk), self.chunk * self.tiles
         outputs = self.chunk * TILE * found.sizes[2]
-        of_vector = POSITIONS * tiles * lanes * 8
+        of_vector = positions * tiles * lanes * 8
         self.group = min(max(tuning.products // of_vector // across, 1) * across, -(-len(piece.rows) // lanes)) * lanes
         self.some = min(max(1, min(tuning.sums // (outputs * 8), tuning.listed // outputs) // lanes) * lanes, self.group)
         behind = 8 * TILE * lanes
         self._place_filters(piece)
-        self.line = scratch.take(kernels.line_bytes(self.target))
-        self.b = scratch.take(POSITIONS * _apart(found.channels * vectors * lanes * 8))
+        self.line = scratch.take(kernels.line_bytes(self.target, taps))
+        self.b = scratch.take(positions * _apart(found.channels * vectors * lanes * 8))
         self.b_norms = scratch.take(outputs * 8 + behind)
         up = -(-self.tiles // lanes) * lanes
         self.pitch = -(-TILE * (up + 1) * 4 // self.target.vector_bytes) * self.target.vector_bytes
-        self.lines = scratch.take(CHANNELS * (self.chunk * TILE + READ - TILE) * self.pitch)
-        self.apart = scratch.take(CHANNELS * POSITIONS * (vectors + 1) * lanes * 4 + behind)
-        self.squares = scratch.take((1 + POSITIONS) * vectors * lanes * 8 + behind)
+        self.lines = scratch.take(CHANNELS * (self.chunk * TILE + self.transform.read - TILE) * self.pitch)
+        self.apart = scratch.take(CHANNELS * positions * (vectors + 1) * lanes * 4 + behind)
+        self.squares = scratch.take((1 + positions) * vectors * lanes * 8 + behind)
+        self.inner = scratch.take(positions * lanes * 8)
         # room for whole groups of tiles, which the kernel of sums reads
-        self.products = scratch.take(POSITIONS * _apart(tiles * self.group * 8) + lanes // TILE * self.group * 8)
+        self.products = scratch.take(positions * _apart(tiles * self.group * 8) + lanes // TILE * self.group * 8)
         self.sums, self.errors = (scratch.take(self.some * (outputs * 8 + behind)) for _ in range(2))
-        self.packed_rows = scratch.take(again.packed_bytes(self.target, found.channels))
+        self.packed_rows = scratch.take(again.packed_bytes(self.target, found.channels, taps))
         self.entries = scratch.take((self.some * outputs + 64) * 8)
         self.counter = scratch.take(64)
         return self._batches(piece)
@@ -111,6 +114,7 @@ class WinogradPlan(FloatPlan):
         if self.packed is None or not self.packing:
             memory, (of_filters, of_norms) = self.packed or self.scratch, self.packed_batch
             self.a, self.a_norms, self.plain_norms = (memory.take(count * n) for n in (of_filters, of_norms, of_norms))
+            self.of_positions = memory.take(self.transform.positions * self.lanes * 8)
         if self.packed is not None and not self.packing:
             whole = ThreadShare(range(count), range(self.layout.rows), piece.columns)
             self.packing += self._batches(whole, lambda batch: [self._pack(batch, whole.rows)], self.batches)
@@ -128,8 +132,8 @@ class WinogradPlan(FloatPlan):
     def _pack(self, batch: tuple[int, ...], rows: range) -> Step:
         found = self.layout
         from_ = (found.a.of(batch, rows.start) + self.windows.a, found.a.row, len(rows), found.channels, found.a_term)
-        into = (*self._filters(batch, 0), _bits(transform.OF_FILTERS / self.roundings))
-        code = engine.compiled(filters.packed, self.target, self.factors[0])
+        into = (*self._filters(batch, 0), _bits(self.transform.of_filters / self.roundings), self.of_positions)
+        code = engine.compiled(filters.packed, self.target, self.factors[0], self.windows.taps)
         return Step(code, (*from_, self.windows.line, self.windows.place, *into))
 
     # --- tiles ---
@@ -179,7 +183,7 @@ class WinogradPlan(FloatPlan):
         sums_row = (len(tile_rows) * TILE * width + TILE * lanes) * 8
         tiles = len(tile_rows) * self.tiles
         row = -(-len(group) // lanes) * lanes * 8
-        code = engine.compiled(kernels.sums, self.target)
+        code = engine.compiled(kernels.sums, self.target, self.windows.taps)
 
         def some_of(some: range) -> Iterator[Step]:
             from_ = (self.products + (some.start - group.start) * 8, _apart(tiles * row), row)
@@ -192,16 +196,27 @@ class WinogradPlan(FloatPlan):
     def _transform_inputs(self, batch: tuple[int, ...], image: int, tile_rows: range) -> Step:
         found, windows, lanes = self.layout, self.windows, self.lanes
         across, vectors = tile.height(self.target) // lanes, self._vectors(len(tile_rows))
-        code = engine.compiled(inputs.transformed, self.target, self.factors[1], across, self._contiguous)
+        code = engine.compiled(inputs.transformed, self.target, self.factors[1], across, self._contiguous, windows.taps)
         b = found.b.of(batch) + (windows.b + image * found.b.columns[0])
         where = (b, found.b_term, *found.b.columns[1:], found.channels, tile_rows.start * TILE, len(tile_rows), self.tiles)
         inside = (found.sizes[2], windows.low[0], windows.high[0], windows.low[1], windows.high[1])
         position = _apart(found.channels * vectors * lanes * 8)
         panel = found.channels * across * lanes * 8
-        into = (self.b, position, panel, self.b_norms, _bits(transform.OF_INPUTS / self.roundings))
+        into = (self.b, position, panel, self.b_norms, _bits(self.transform.of_inputs / self.roundings))
         return Step(
             code,
-            (*where, *inside, self.lines, self.pitch, self.apart, self.squares, vectors, vectors // across * across, *into),
+            (
+                *where,
+                *inside,
+                self.lines,
+                self.pitch,
+                self.apart,
+                self.squares,
+                self.inner,
+                vectors,
+                vectors // across * across,
+                *into,
+            ),
         )
 
     def _products(self, batch: tuple[int, ...], first: int, filters: int, terms: range, tile_rows: range) -> Iterator[Step]:
@@ -218,39 +233,39 @@ class WinogradPlan(FloatPlan):
         a = (start, _apart(found.channels * vectors * lanes * 8), found.channels * panel, panels, apart, rest_term)
         at = 0
         for groups, across in _evenly(number, tile.vectors(target)):
-            filters_ = self._filters(batch, first + at * lanes)[0] + terms.start * ELEMENTS * lanes * 4
+            filters_ = self._filters(batch, first + at * lanes)[0] + terms.start * self.transform.elements * lanes * 4
             b = (filters_, self.of_filters, groups, len(terms), terms.start, self.line)
-            code = engine.compiled(kernels.products, target, height, rest, across)
+            code = engine.compiled(kernels.products, target, height, rest, across, self.windows.taps)
             yield Step(code, (*a, *b, self.products + at * lanes * 8, _apart(tiles * row), row))
             at += groups * across
 
     def _stored(self, batch: tuple[int, ...], some: range, at: int, columns: range, sums_row: int) -> Iterator[Step]:
         found, target, windows = self.layout, self.target, self.windows
-        streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
-        where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
+        streams = self.streams_of(batch, some.start)
         _, norms, plain = self._filters(batch, at)
         key = self.key._replace(padded=False, mixed=True)
         factor = _bits(self.roundings * SLACK * 2.0**-53)
-        yield Step(
-            engine.compiled(epilogue.block, target, key),
-            (*where, factor, norms, self.b_norms, self.entries, self.counter, 0, 0, 0, 0, self.constants.none, *streams),
-        )
+        summed = Arguments(sums=self.sums, sums_row=sums_row, factor=factor, a_norms=norms, b_norms=self.b_norms)
+        yield self.stored(key, some, columns, streams, **summed)
         if not target.later:
             key = self.key._replace(padded=False)
             a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line, windows.place)
             b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, *found.b.columns[1:], *found.sizes[1:])
             inside = (windows.low[0], windows.high[0], windows.low[1], windows.high[1])
             memory = (*a, *b, found.channels, *inside)
-            few = (_bits(redo.factor(found.channels)), plain, self.b_norms, len(some) * len(columns) // self.tuning.many_listed)
-            code = engine.compiled(redo.summed, target, key, self.factors, self._contiguous)
-            yield Step(code, (*memory, self.entries, self.counter, columns.start, *found.flat[1:], *few, *streams))
-            code = engine.compiled(again.summed, target, self.factors, self._contiguous)
+            few = (
+                _bits(redo.factor(found.channels, windows.taps)),
+                plain,
+                self.b_norms,
+                len(some) * len(columns) // self.tuning.many_listed,
+            )
+            code = engine.compiled(redo.summed, target, key, self.factors, self._contiguous, windows.taps)
+            yield Step(code, (*memory, self.entries, self.counter, columns.start, *found.flat[1:], *few, *streams.values()))
+            code = engine.compiled(again.summed, target, self.factors, self._contiguous, windows.taps)
             many = (len(some), columns.start, len(columns) // found.sizes[2], _bits(again.factor(found.terms)), plain)
             yield Step(code, (*memory, *many, self.packed_rows, self.sums, sums_row, self.errors, self.counter))
-            code = engine.compiled(epilogue.block, target, key._replace(again=epilogue.ERRORS))
-            rest = (norms, self.b_norms, self.entries, self.counter, 0, self.errors, 0, 0, self.constants.none)
-            yield Step(code, (*where, factor, *rest, *streams))
-        known = (self.sums, sums_row, self.b_norms, norms, 0, 0, norms, 0, 0)
+            yield self.stored(key._replace(again=epilogue.ERRORS), some, columns, streams, **summed, rests=self.errors)
+        known = self.unpacked(self.sums, sums_row, self.b_norms)
         yield self.refine(batch, some, columns, self.key, known, streams)
 
 

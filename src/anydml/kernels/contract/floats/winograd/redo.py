@@ -1,4 +1,4 @@
-"""Listed elements of 3x3 windows, as direct sums of their products, which have smaller bounds than transformed sums.
+"""Listed elements, as direct sums of their products, which have smaller bounds than transformed sums.
 
 A vector holds the sums of an element and of its successors in the line, which are often listed, too.
 """
@@ -11,7 +11,8 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.elements import split, streams
-from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
+from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey
+from anydml.kernels.contract.floats.epilogue import streams as stream_arguments
 from anydml.kernels.contract.floats.formula import bounded, stored
 from anydml.kernels.contract.floats.inexact import Note
 from anydml.kernels.contract.floats.packed.magnitudes import DENSE
@@ -20,7 +21,6 @@ from anydml.kernels.contract.floats.packed.tile import leave
 from anydml.kernels.contract.floats.second import exactly
 from anydml.kernels.contract.floats.stores import list_of
 from anydml.kernels.contract.floats.winograd.kernels import masked, wide
-from anydml.kernels.contract.floats.winograd.transform import FILTER
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.tensor import DataType
 
@@ -40,26 +40,28 @@ LANES = 2  # all hold the same element when it is stored
 
 def argument_names(key: EpilogueKey) -> list[str]:
     """The arguments of the kernel, in order."""
-    return [*ARGUMENTS, *places(len(key.layouts))]
+    return [*ARGUMENTS, *stream_arguments(len(key.layouts)).names]
 
 
-def factor(channels: int) -> float:
+def factor(channels: int, taps: int) -> float:
     """The bound of a sum over the product of its factors' norms: the roundings of a term, of the additions in its block, with
     other blocks and with other positions, and of the bound itself."""
-    return (1 + min(channels, BLOCK) + -(-channels // BLOCK) + FILTER * FILTER + 4) * 2.0**-53
+    return (1 + min(channels, BLOCK) + -(-channels // BLOCK) + taps * taps + 4) * 2.0**-53
 
 
-def summed(target: Target, key: EpilogueKey, factors: tuple[DataType, DataType], contiguous: bool) -> str:
+def summed(target: Target, key: EpilogueKey, factors: tuple[DataType, DataType], contiguous: bool, taps: int) -> str:
     """The kernel that decides listed elements, or leaves them on the list; arguments: `argument_names`.
 
     contiguous: the windows' lines have no gaps. If the list has more than `most` entries, the kernel only sets DENSE.
     """
-    return _Redoing(target, key, factors, contiguous).text()
+    return _Redoing(target, key, factors, contiguous, taps).text()
 
 
 class _Redoing:
-    def __init__(self, target: Target, key: EpilogueKey, factors: tuple[DataType, DataType], contiguous: bool) -> None:
-        self.body, self.key, self.factors = Body(target), key, factors
+    def __init__(
+        self, target: Target, key: EpilogueKey, factors: tuple[DataType, DataType], contiguous: bool, taps: int
+    ) -> None:
+        self.body, self.key, self.factors, self.taps = Body(target), key, factors, taps
         self.step = None if contiguous else "%b_place"
         self.lanes = target.vector_bytes // 8 if contiguous else 2  # gathers are slow
 
@@ -121,10 +123,10 @@ class _Redoing:
         b = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %b_place')}"))
         lines, inside = self._lines(y)
         across = self._across(x)
-        terms = [(p, q) for p in range(FILTER) for q in range(FILTER)]
+        terms = [(p, q) for p in range(self.taps) for q in range(self.taps)]
         masks = [across[q] & inside[p] for p, q in terms]
         self.note.clear()
-        starts = [body.constant(kind, -0.0)] * len(terms) + [body.constant(kind, 0.0)] * FILTER
+        starts = [body.constant(kind, -0.0)] * len(terms) + [body.constant(kind, 0.0)] * self.taps
 
         def factors(n: str) -> list[tuple[Value, Value]]:
             right, left = (body.op(f"mul i64 {n}, %{x}_term") for x in "ba")
@@ -176,7 +178,7 @@ class _Redoing:
         rounded = body.splat(self.note.rounded(), lanes)
         factor = body.splat(Value(body, body.op("bitcast i64 %factor to double"), one), lanes)
         square = body.constant(kind, 0.0)
-        for p in range(FILTER):
+        for p in range(self.taps):
             square = square + body.chosen(inside[p], found[len(terms) + p], 0.0)
         bound = square.root() * NORM_SLACK * norm
         body.stored(body.chosen(rounded, bound * factor, 0.0), self.errors)
@@ -196,7 +198,7 @@ class _Redoing:
         body, i64 = self.body, Kind("i64")
         last = body.op("sub i64 %high1, 1")
         lines, inside = [], []
-        for p in range(FILTER):
+        for p in range(self.taps):
             line = body.op(f"add i64 {y}, {p}")
             near = body.call("llvm.smin.i64", i64, f"i64 {line}", f"i64 {last}").name
             near = body.call("llvm.smax.i64", i64, f"i64 {near}", "i64 %low1").name
@@ -210,4 +212,4 @@ class _Redoing:
         place = body.splat(Value(body, x, i64), lanes) + body.constants("i64", range(lanes))
         end = body.op("select i1 " + body.op("icmp slt i64 %low1, %high1") + ", i64 %high2, i64 %low2")
         low, high = (body.splat(Value(body, n, i64), lanes) for n in ("%low2", end))
-        return [(place + q).compared("sge", low) & (place + q).compared("slt", high) for q in range(FILTER)]
+        return [(place + q).compared("sge", low) & (place + q).compared("slt", high) for q in range(self.taps)]

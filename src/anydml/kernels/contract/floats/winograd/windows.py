@@ -1,4 +1,4 @@
-"""Layouts of 3x3 windows at every position of two dimensions, and the sizes for which Winograd's transforms pay."""
+"""Layouts of 3x3 and 5x5 windows at every position of two dimensions, and the sizes for which Winograd's transforms pay."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import NamedTuple
 import numpy as np
 
 from anydml.kernels.contract.floats.layout import FloatLayout
-from anydml.kernels.contract.floats.winograd.transform import FILTER, TILE
+from anydml.kernels.contract.floats.winograd.transform import TILE, TRANSFORMS
 from anydml.kernels.match.contraction import Contraction
 
-# below these, the transforms cost as much as they save; LEAST_WORK: with fewer products, it is not worth compiling kernels
-LEAST_CHANNELS, LEAST_ROWS = 5, 5
+# least channels, filters and products for each size of windows: below these, the transforms cost as much as they save, or it is
+# not worth compiling kernels
+LEAST = {3: (5, 5, 1 << 20), 5: (1, 5, 1 << 17)}
 LEAST_OUTPUTS = 25  # of an image; also, at least half of its tiles' elements must be outputs
-LEAST_WORK = 1 << 20
 
 
 class WinogradWindows(NamedTuple):
-    """Windows of stride 1. a, b: the offset of the filter's first position in each factor; line, place: the filter's strides in
-    bytes along lines and along places in a line. low, high: the half-open ranges of lines, and of places, inside of the tensor,
-    among those that windows read, which are two more than the outputs."""
+    """Windows of taps x taps with stride 1. a, b: the offset of the filter's first position in each factor; line, place: the
+    filter's strides in bytes along lines and along places in a line. low, high: the half-open ranges of lines, and of places,
+    inside of the tensor, among those that windows read, which are taps - 1 more than the outputs."""
 
+    taps: int
     a: int
     b: int
     line: int
@@ -37,21 +38,23 @@ def windowed(c: Contraction) -> int | None:
 
 
 def windows(found: FloatLayout) -> WinogradWindows | None:
-    """The windows of a layout; None if it does not consist of 3x3 windows."""
+    """The windows of a layout; None if there are no transforms for them."""
     table, (_, down, across) = found.table, found.b.columns
     sizes = (found.sizes[1], found.sizes[2])
-    if len(table) != FILTER * FILTER or min(sizes) < 1:
+    taps = next((n for n in TRANSFORMS if len(table) == n * n), None)
+    if taps is None or min(sizes) < 1:
         return None
     first = int(table[:, 0].min())
     places = {int(entry[0]) - first: entry for entry in table}
-    steps = [(p, q) for p in range(FILTER) for q in range(FILTER)]
+    steps = [(p, q) for p in range(taps) for q in range(taps)]
     if set(places) != {p * down + q * across for p, q in steps} or len(places) != len(table):
         return None
     at = {(p, q): places[p * down + q * across] for p, q in steps}
     a = int(at[0, 0][1])
     line, place = (int(at[step][1]) - a for step in ((1, 0), (0, 1)))
     low = (int(at[0, 0][4]), int(at[0, 0][6]))
-    high = (int(at[2, 2][5]) + 2, int(at[2, 2][7]) + 2)
+    last = taps - 1
+    high = (int(at[last, last][5]) + last, int(at[last, last][7]) + last)
     for (p, q), entry in at.items():
         inside = [0, found.sizes[0]]
         for k, step in enumerate((p, q)):
@@ -59,13 +62,14 @@ def windows(found: FloatLayout) -> WinogradWindows | None:
             inside += [start, max(min(high[k] - step, sizes[k]), start)]
         if entry[1] != a + p * line + q * place or not np.array_equal(entry[2:], inside):
             return None
-    return WinogradWindows(a, first, line, place, low, high)
+    return WinogradWindows(taps, a, first, line, place, low, high)
 
 
-def pays(found: FloatLayout) -> bool:
+def pays(found: FloatLayout, windows: WinogradWindows) -> bool:
     """Whether there are enough channels, filters and outputs for the transforms to pay."""
+    channels, rows, products = LEAST[windows.taps]
     outputs = found.sizes[1] * found.sizes[2]
     tiles = -(-found.sizes[1] // TILE) * -(-found.sizes[2] // TILE)
-    many = found.channels >= LEAST_CHANNELS and found.rows >= LEAST_ROWS and outputs >= LEAST_OUTPUTS
+    many = found.channels >= channels and found.rows >= rows and outputs >= LEAST_OUTPUTS
     work = math.prod(found.batches) * found.rows * found.columns * found.terms
-    return many and work >= LEAST_WORK and 2 * outputs >= tiles * TILE * TILE
+    return many and work >= products and 2 * outputs >= tiles * TILE * TILE

@@ -1,0 +1,1 @@
+"""Recurrences on an OpenCL device: steps in order, each decided before the next one reads it."""
