@@ -128,11 +128,11 @@ def _part(
     c: Contraction, made: FloatLayout, zeros: tuple[bool, bool], output: DataType, *, integral: bool
 ) -> IntegerPart | str:
     one, other = c.factors
-    turned = made.a.at.base == other.name and made.b.at.base == one.name
+    exchanged = made.a.at.base == other.name and made.b.at.base == one.name
     if one.name == other.name and zeros[0] != zeros[1]:
         return "both factors are of one tensor, and only one has a zero point"
     streams = list(made.streams)
-    if turned and one.name != other.name:
+    if exchanged and one.name != other.name:
         one, other, zeros = other, one, (zeros[1], zeros[0])
         if all(zeros):
             streams[-2:] = streams[:-3:-1]
