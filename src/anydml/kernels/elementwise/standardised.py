@@ -359,13 +359,13 @@ def reaches(x: Value, limit: Value, *, certain: bool) -> Value:
 def beside_ties(y: Value) -> Value:
     """Whether float64 numbers in the range of normal float32 are at least `ROOM` from ties."""
     lanes = y.kind.lanes
+    kind = Kind("i32", lanes)
     if lanes:
         words = y.cast(Kind("i32", 2 * lanes))
         low = ", ".join(f"i32 {2 * lane}" for lane in range(lanes))
-        kind = Kind("i32", lanes)
         ends = y.body.value(f"shufflevector {words!r}, {words.kind.text} poison, <{lanes} x i32> <{low}>", kind)
     else:
-        ends = y.bits().converted("trunc", Kind("i32"))
+        ends = y.bits().converted("trunc", kind)
     return ((ends + ((1 << 28) + ROOM)) & ((1 << 29) - 2 * ROOM)).compared("ne", 0)
 
 
@@ -386,7 +386,5 @@ def all_set(mask: Value) -> str:
     while lanes > body.target.vector_bytes // 4:
         lanes //= 2
         mask = part(mask, 0, lanes) & part(mask, lanes, lanes)
-    if not lanes:
-        return mask.name
     bits = body.op(f"bitcast {mask!r} to i{lanes}")
     return body.op(f"icmp eq i{lanes} {bits}, -1")
