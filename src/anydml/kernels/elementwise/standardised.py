@@ -360,12 +360,12 @@ def beside_ties(y: Value) -> Value:
     """Whether float64 numbers in the range of normal float32 are at least `ROOM` from ties."""
     lanes = y.kind.lanes
     kind = Kind("i32", lanes)
-    if not lanes:
-        ends = y.bits().converted("trunc", kind)
-    else:
+    if lanes:
         words = y.cast(Kind("i32", 2 * lanes))
         low = ", ".join(f"i32 {2 * lane}" for lane in range(lanes))
         ends = y.body.value(f"shufflevector {words!r}, {words.kind.text} poison, <{lanes} x i32> <{low}>", kind)
+    else:
+        ends = y.bits().converted("trunc", kind)
     return ((ends + ((1 << 28) + ROOM)) & ((1 << 29) - 2 * ROOM)).compared("ne", 0)
 
 
