@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise.standardised import KNOWN, LEAST, Standardised, all_known
+from anydml.kernels.elementwise.standardised import KNOWN, LEAST, NOTHING, Standardised, all_known
 from anydml.kernels.match.normal_form import Node, NormalForm, used
 from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats import recorded
@@ -228,4 +228,11 @@ class Shares:
             made = y.converted("fptrunc", y.kind.of("float"))
             return made, all_known(y, made, self.body.constant(made.kind, LEAST), data_type, certain=True)
 
-        return Standardised(number, None, None if near is None else known)
+        def between(data_type: DataType) -> tuple[Value, Value]:
+            assert near is not None
+            y = (e.wide() * near).converted("fptrunc", e.wide().kind.of("float"))
+            if data_type == DataType.FLOAT16:  # numbers below 2^-126 are 0
+                return y * (1 - 2.0**-23), y * (1 + 2.0**-23)
+            return self.body.fused(y, 1 - 2.0**-22, -NOTHING), self.body.fused(y, 1 + 2.0**-22, NOTHING)
+
+        return Standardised(number, None, *((None, None) if near is None else (known, between)))
