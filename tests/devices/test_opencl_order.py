@@ -281,7 +281,8 @@ def compared(there: dml.Device, drawn: Callable[[Rng], tuple[Desc, Inputs]], fam
 @pytest.mark.parametrize("name", DRAWN)
 def test_generated_calls_have_the_bytes_of_the_cpu(name: str, there: dml.Device, ran: Ran) -> None:
     drawn, family = DRAWN[name]
-    ran(compared(there, drawn, family, 2 if SOAK == 1 else 100 * SOAK), 1)
+    few = 1 if family == "nests" else 2  # their kernels take a driver longest to compile
+    ran(compared(there, drawn, family, few if SOAK == 1 else 100 * SOAK), 1)
 
 
 def test_long_lines_and_work_in_pieces(there: dml.Device, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
