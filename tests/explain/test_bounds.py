@@ -135,6 +135,16 @@ def test_a_rounding_to_integers_is_taken_at_both_ends() -> None:
     np.testing.assert_array_equal(found.high, [10, 10, 9, 0, 255])
 
 
+def test_a_quotient_with_a_divisor_of_0_has_one_sign() -> None:
+    """A rounded sum divided by a divisor that is known to be 0: the infinity of its sign, and no other number."""
+    a, b = np.array([0.1, -0.3], F32), np.array([0.7, -0.9], F32)
+    zero = np.zeros(2, F32)
+    rounding, exact = one(lambda x, y, z: dml.element_wise_divide(dml.element_wise_add(x, y), z), x=a, y=b, z=zero)
+    assert exact.tolist() == [np.inf, -np.inf]
+    assert explained(rounding, exact).all()
+    assert not explained(rounding, -exact).any()
+
+
 def test_moves_and_integers_are_exact() -> None:
     a = np.arange(-6, 6, dtype=np.int8).reshape(3, 4)
     rounding, exact = one(lambda a, b: dml.matrix_multiply_integer(a, b), a=a, b=a.T.copy())

@@ -317,6 +317,17 @@ def test_floats_differ_in_units_in_the_last_place() -> None:
     assert compare(dml.activation_gelu, x, actual=z).differing == 3
 
 
+@pytest.mark.parametrize("data_type", ["INT64", "UINT64"])
+def test_differences_of_64_bits_do_not_wrap(data_type: str) -> None:
+    """2^64 - 1 less than the exact result, which int64 does not hold."""
+    dtype = dml.DataType[data_type].dtype
+    least, most = (np.array([x], dtype) for x in (np.iinfo(dtype).min, np.iinfo(dtype).max))
+    tensor = dml.TensorDesc(data_type, (1,))
+    desc = dml.ElementWiseAdd(a_tensor=tensor, b_tensor=tensor, output_tensor=tensor)
+    found = compare(desc, {"a_tensor": most, "b_tensor": np.zeros_like(most)}, least)
+    assert found.steps == {1 - 2**64: 1}
+
+
 def test_what_cannot_be_compared_is_refused() -> None:
     desc, inputs, exact = halves([1, 3])
     with pytest.raises(dml.BindingError, match=r"^actual: is int32"):

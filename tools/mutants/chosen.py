@@ -14,7 +14,7 @@ CHOSEN = (
     ("kernels/undecided/places.py", LIST, "np.flatnonzero(bits)", "np.flatnonzero(bits)[:-1]"),
     ("kernels/undecided/places.py", LIST, "self.places.at(numbers))", "self.places.at(numbers[:-1]))"),
     ("kernels/elementwise/undecided.py", LIST, "_store(left[:, 0]", "_store(left[:-1, 0]"),
-    ("kernels/elementwise/undecided.py", LIST, "[[address_of(entries), count]]", "[[address_of(entries), count - 1]]"),
+    ("kernels/elementwise/undecided.py", LIST, '"count": count})], np.int64)', '"count": count - 1})], np.int64)'),
     ("kernels/reduce/undecided.py", LIST, "elements.decide(_numbers(r, entries)", "elements.decide(_numbers(r, entries[:-1])"),
     ("kernels/nests/undecided.py", LIST, "places.at(entries[:, 0])", "places.at(entries[:-1, 0])"),
     ("kernels/recurrence/undecided.py", LIST, "entries[: int(state[COUNT]), 0]", "entries[: int(state[COUNT]) - 1, 0]"),

@@ -114,7 +114,7 @@ kernels/numbers/
     kernels/numbers/test_known.py kernels/elementwise/test_map_bounds.py kernels/elementwise/test_elementwise_bounds.py
     kernels/reduce/test_reduce_bounds.py kernels/elementwise/test_elementwise_types.py
 kernels/numbers/doubled/
-    kernels/elementwise/test_map_bounds.py kernels/reduce/test_reduce_bounds.py
+    kernels/numbers/test_doubled.py kernels/elementwise/test_map_bounds.py kernels/reduce/test_reduce_bounds.py
     kernels/elementwise/test_elementwise_precise.py kernels/elementwise/test_elementwise_doubled.py
     kernels/elementwise/test_near_zero.py kernels/recurrence/test_recurrence_elements.py
 kernels/numbers/floats/
@@ -127,6 +127,8 @@ kernels/numbers/functions/
     kernels/reduce/test_reduce_bounds.py kernels/elementwise/test_elementwise_doubled.py
 kernels/numbers/measured/
     kernels/windows/test_window_bounds.py kernels/nests
+kernels/numbers/singles.py
+    operators/test_eight_bit_floats.py kernels/elementwise/test_narrow_maps.py kernels/elementwise/test_elementwise_types.py
 kernels/numpy/
     kernels/numpy
 kernels/order/

@@ -12,7 +12,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TextIO
@@ -25,8 +25,10 @@ QUIET = ("-q", "--tb=no", "--color=no", "--assert=plain", "-p", "no:cacheprovide
 
 
 # the names of tests that find some kinds at once: they compare bounds with errors and with records, and break each rule
+_OF_NUMBERS = ("test_what_is_said_of_numbers_holds", "test_what_is_said_of_numbers_in_twice_the_precision_holds")
 FIRST = {
-    "bound": ("test_what_is_said_of_numbers_holds", "test_no_error_exceeds_its_bound"),
+    "bound": (*_OF_NUMBERS, "test_no_error_exceeds_its_bound"),
+    "guard": _OF_NUMBERS,
     "rule": ("has_an_example_that_breaks_exactly_it",),
 }
 
@@ -150,13 +152,12 @@ def ordered(mutant: Mutant, reached: Reached, given: Sequence[str], seconds: flo
     """
     tests = reached.all()
     known = [name for name in killers if name in tests]
-    users = users_of(mutant)
-    reaching = {name for name, test in tests.items() if any(reaches(f, mutant, users) for f in test.functions)}
+    reach = reaching(mutant, tests)
     quick = [test for kind, found in FIRST.items() if mutant.kind.startswith(kind) for test in found]
-    known += sorted((name for name in reaching if any(test in name for test in quick)), key=lambda n: (tests[n].seconds, n))
-    beside = {name.split("::")[0] for name in reaching} or set(given)
+    known += sorted((name for name in reach if any(test in name for test in quick)), key=lambda n: (tests[n].seconds, n))
+    beside = {name.split("::")[0] for name in reach} or set(given)
     found = dict.fromkeys(known)
-    for names in (reaching, {name for name in tests if name.split("::")[0] in beside} - reaching):
+    for names in (reach, {name for name in tests if name.split("::")[0] in beside} - reach):
         quickest: dict[str, str] = {}
         for name in sorted(names, key=lambda n: (tests[n].seconds, n)):
             quickest.setdefault(name.split("[")[0], name)
@@ -169,6 +170,12 @@ def ordered(mutant: Mutant, reached: Reached, given: Sequence[str], seconds: flo
             taken.append(name)
             spent += tests[name].seconds
     return taken
+
+
+def reaching(mutant: Mutant, tests: Mapping[str, Test]) -> set[str]:
+    """The tests that reach a fault."""
+    users = users_of(mutant)
+    return {name for name, test in tests.items() if any(reaches(f, mutant, users) for f in test.functions)}
 
 
 def by_file(names: set[str], tests: dict[str, Test]) -> list[str]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from mutants.covering import files
 from mutants.mutant import ROOT, Mutant
-from mutants.reached import Reached, all_asked, asked, ordered
+from mutants.reached import Reached, all_asked, asked, ordered, reaching
 
 FOLDER = ROOT / ".mutants"  # git ignores it
 COPIED = (
@@ -68,53 +68,72 @@ class Tree:
         everything: if none of these fails, all tests are run.
         """
         given = files(mutant.path, mutant.kind, self.root)
-        for file in given:
-            self.look(file)
-        chosen = ordered(mutant, self.reached, given, seconds, killers)
-        path = self.root / "src" / "anydml" / mutant.path
-        whole = path.read_bytes()
-        start = time.time()
-        try:
-            self._write(path, mutant.planted(whole))
-            found = self._outcome(partial(asked, chosen), seconds)
-            if everything and found.status == "survived":
-                found = self._of_all(path, whole, mutant, given)
-            return found
-        finally:
-            self._write(path, whole)
-            for made in self.code.iterdir():  # what a fault changes is compiled for nothing else
-                if made.stat().st_mtime > start:
-                    made.unlink()
+        found = self._of_covering(mutant, given, seconds, killers)
+        return self._of_all(mutant, given) if everything and found.status == "survived" else found
 
     def ready(self, mutant: Mutant) -> bool:
-        """Whether it is known what the tests for a fault reach, so that it takes less time than others."""
-        return all(file in self.reached or self.reached.kept(file) for file in files(mutant.path, mutant.kind, self.root))
+        """Whether it is known what some tests for a fault reach, so that it takes less time than others."""
+        return any(map(self.looked, files(mutant.path, mutant.kind, self.root)))
+
+    def looked(self, file: str) -> bool:
+        """Whether it is known which functions the tests of a file reach."""
+        return file in self.reached or self.reached.kept(file)
 
     def look(self, file: str) -> None:
         """Find out, once, which functions the tests of a file reach."""
-        if file not in self.reached and not self.reached.kept(file):
+        if not self.looked(file):
             self._forked(lambda: self.reached.look(file), 3600)
         if file not in self.reached:
             self.reached.read(file)
 
-    def _of_all(self, path: Path, whole: bytes, mutant: Mutant, first: Sequence[str]) -> Outcome:
+    def _of_covering(self, mutant: Mutant, given: Sequence[str], seconds: float, killers: Sequence[str]) -> Outcome:
+        """The outcome of tests in files that were looked at, and then, a file at a time, of those in the given files."""
+        left = [file for file in given if not self.looked(file)]
+        found, run = Outcome("survived", "", 0.0, 0), set[str]()
+        while True:
+            for file in given:
+                if file not in left:
+                    self.look(file)
+            if not left or reaching(mutant, self.reached.all()):
+                looked = [file for file in given if file not in left]
+                chosen = [n for n in ordered(mutant, self.reached, looked, seconds - found.seconds, killers) if n not in run]
+                if chosen:
+                    made = self._planted(mutant, partial(asked, chosen), seconds)
+                    run.update(chosen)
+                    found = made._replace(seconds=found.seconds + made.seconds, tests=found.tests + made.tests)
+            if found.status != "survived" or not left or found.seconds > seconds:
+                return found
+            self.look(left.pop(0))
+
+    def _of_all(self, mutant: Mutant, first: Sequence[str]) -> Outcome:
         """The outcome of all tests, the given files first. Tests that fail without the fault, too, are left out."""
         every = (p.relative_to(self.root).as_posix() for p in sorted((self.root / "tests").rglob("test_*.py")))
         files = [*dict.fromkeys([*first, *(file for file in every if not file.startswith("tests/pytorch/"))])]
         failing: list[str] = []
         spent, tests = 0.0, 0
         while True:
-            self._write(path, mutant.planted(whole))
-            found = self._outcome(partial(all_asked, files, failing), WHOLE)
+            found = self._planted(mutant, partial(all_asked, files, failing), WHOLE)
             spent, tests = spent + found.seconds, tests + found.tests
             by = found.by.split(" - ")[0]
             if found.status != "caught" or not by.startswith("tests/"):
                 return found._replace(seconds=spent, tests=tests)
-            self._write(path, whole)
             if self._outcome(partial(asked, [by]), WHOLE).status == "survived":
                 return found._replace(seconds=spent, tests=tests)
             failing.append(by)
             files = files[files.index(by.split("::")[0]) :]
+
+    def _planted(self, mutant: Mutant, work: Callable[[Path], int], seconds: float) -> Outcome:
+        """The outcome of work with a fault in the tree."""
+        path = self.root / "src" / "anydml" / mutant.path
+        whole, start = path.read_bytes(), time.time()
+        try:
+            self._write(path, mutant.planted(whole))
+            return self._outcome(work, seconds)
+        finally:
+            self._write(path, whole)
+            for made in self.code.iterdir():  # what a fault changes is compiled for nothing else
+                if made.stat().st_mtime > start:
+                    made.unlink()
 
     def _outcome(self, work: Callable[[Path], int], seconds: float) -> Outcome:
         """The outcome of work, which runs tests, and writes down in a file which begins, and which fails."""

@@ -13,6 +13,7 @@ from anydml.kernels.numbers.lanes import Truth, either
 
 FAR = 2.0**700
 NEAR = 2.0**-1026  # half of the ratio at which a sum counts as 0 beside its operands; the other half is for roundings
+SMALL = 2.0**-900  # from here on down, the parts of products and quotients may have lost digits
 LEAST_BOUND = 2.0**-1070  # for products rounded below the normal float64, and for products with a bounded factor
 REL = 2.0**-96  # the error of quotients and roots: more than `pairs` states, which leaves room for later operations
 
@@ -135,13 +136,13 @@ def multiply(a: Precise, b: Precise) -> Precise:
     last = (x.tail * y.tail).magnitude()
     # products of tails below the normal float64 may have lost digits, or all of them: 2^-1075 each
     some = [tail.compared("une", 0.0) for tail in (x.tail, y.tail)]
-    tiny = (some[0] & first.magnitude().compared("olt", 2.0**-900)) | (some[1] & second.magnitude().compared("olt", 2.0**-900))
-    tiny = tiny | (some[0] & some[1] & last.compared("olt", 2.0**-900))
+    tiny = (some[0] & first.magnitude().compared("olt", SMALL)) | (some[1] & second.magnitude().compared("olt", SMALL))
+    tiny = tiny | (some[0] & some[1] & last.compared("olt", SMALL))
     err = err + last * 2.0 + head.body.chosen(tiny, LEAST_BOUND, head.lift(0.0))
     off = a.err * (y.head.magnitude() * SLACK + b.err) + b.err * x.head.magnitude() * SLACK
     # a bound that is not 0 must not become 0
     body, inexact = head.body, a.err.compared("une", 0.0) | b.err.compared("une", 0.0)
-    err = (err + body.chosen(off.compared("olt", LEAST_BOUND) & inexact, LEAST_BOUND, off)) * SLACK
+    err = (err + off + body.chosen(off.compared("olt", SMALL) & inexact, off.lift(LEAST_BOUND), 0.0)) * SLACK
     zero = is_zero(a) | is_zero(b)
     err = body.chosen(zero, 0.0, err)
     made = Pair(body.chosen(low.compared("oeq", 0.0) | zero, head, made.head), made.tail)
@@ -158,8 +159,12 @@ def divide(a: Precise, b: Precise) -> Precise:
     made = a.pair / b.pair
     size, under = made.head.magnitude(), b.pair.head.magnitude()
     same = _is_product(a.pair, made.head, b.pair.head) & b.pair.tail.compared("oeq", 0.0) & made.tail.compared("oeq", 0.0)
-    rounded = size.body.chosen(same, 0.0, size * REL)
-    err = rounded + (a.err + size * b.err) / (under - b.err * 2.0) * SLACK
+    few = (a.pair.head.magnitude().compared("olt", SMALL) | size.compared("olt", SMALL)) & a.pair.head.compared("une", 0.0)
+    rounded = size.body.chosen(same & ~few, 0.0, size * REL)
+    off = (a.err + size * b.err) / (under - b.err * 2.0) * SLACK
+    # a bound that is not 0 must not become 0, and digits are lost below the normal float64
+    few = few | (off.compared("olt", LEAST_BOUND) & (a.err.compared("une", 0.0) | b.err.compared("une", 0.0)))
+    err = rounded + off + size.body.chosen(few, size.lift(LEAST_BOUND) / under + LEAST_BOUND, 0.0)
     none = b.pair.head.compared("uno", 0.0)
     zero, special = is_zero(a), none | ~finite(a.pair.head)  # 0 / b for a nonzero b
     made = Pair(a.pair.head / b.pair.head, made.tail.lift(0.0)).where(zero | special, made)
@@ -171,7 +176,9 @@ def divide(a: Precise, b: Precise) -> Precise:
 def root(a: Precise) -> Precise:
     made = a.pair.root()
     same = _is_product(a.pair, made.head, made.head) & made.tail.compared("oeq", 0.0)
-    rounded = made.head.body.chosen(same, 0.0, made.head * REL)
+    few = a.pair.head.compared("olt", SMALL) & a.pair.head.compared("une", 0.0)  # the square of the root has lost digits
+    rounded = made.head * REL + made.head.body.chosen(few, made.head.lift(LEAST_BOUND) / made.head, 0.0)
+    rounded = made.head.body.chosen(same & ~few, 0.0, rounded)
     err = made.head.body.chosen(a.err.compared("oeq", 0.0), rounded, rounded + a.err / made.head)
     made = a.pair.where(is_zero(a), made)
     guard = either(a.guard, ~finite(a.pair.head), (a.err * 4.0).compared("ugt", a.pair.head))
@@ -207,7 +214,7 @@ def to_whole(op: str, a: Precise) -> Precise:
     low, high = (whole_of(op, *two_sum(a.pair.head, a.pair.tail + err)) for err in ends_of(a))
     differ = low.head.compared("une", high.head) | low.tail.compared("une", high.tail)
     found = Precise(with_sign(low.head, low.tail), low.head.lift(0.0), differ)
-    off = a._replace(err=a.err + 1.0, guard=None)  # 1 is small compared to a number that large
+    off = a._replace(err=(a.err + 1.0) * SLACK, guard=None)  # 1 is small compared to a number that large
     far = a.pair.head.magnitude().compared("oge", 2.0**53)
     guard = either(a.guard, differ & ~far, ~finite(a.pair.head))
     return select(Truth(differ & far), off, found)._replace(guard=guard)

@@ -10,6 +10,7 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
 from anydml.kernels.numbers.doubled.arithmetic import (
     FAR,
+    SMALL,
     Precise,
     divide,
     finite,
@@ -89,9 +90,9 @@ def _smooth(op: str, args: list[Precise]) -> Precise:
     size = found.head.magnitude()
     far = either(found.guard, ~(size.compared("olt", FAR) & size.compared("ogt", 1 / FAR)), *(arg.guard for arg in args[1:]))
     far = either(far, *(~finite(arg.pair.head) for arg in args))
-    if op in doubled.BINARY:  # both arguments have to be exact, and not 0
+    if op in doubled.BINARY:  # both arguments have to be exact, and not 0 or so small that their quotient has lost digits
         for arg in args:
-            far = either(far, arg.err.compared("une", 0.0), arg.pair.head.compared("oeq", 0.0))
+            far = either(far, arg.err.compared("une", 0.0), arg.pair.head.magnitude().compared("olt", SMALL))
         made = Precise(Pair(found.head, found.tail), size * (found.rel * SLACK), far)
         if op == "pow":
             y = args[1].pair

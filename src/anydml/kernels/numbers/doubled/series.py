@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from anydml.kernels.numbers.doubled.arithmetic import Precise
+from anydml.kernels.numbers.doubled.arithmetic import LEAST_BOUND, Precise
 from anydml.kernels.numbers.functions.pairs import Pair
 from anydml.kernels.numbers.lanes import Truth
 
@@ -59,7 +59,9 @@ def _linear(at_zero: float, slope: float) -> Callable[[Precise], Precise]:
 def _sigmoid(a: Precise) -> Precise:
     """The series 1/2 + x / 4; its next term is -x^3 / 48."""
     x = a.pair.head
-    return Precise(Pair(x.lift(0.5), x * 0.25), a.err + a.pair.tail.magnitude() + x.magnitude() * (x * x), None)
+    least = x.body.chosen(x.compared("une", 0.0), x.lift(LEAST_BOUND), 0.0)  # the next term may be too small for a float64
+    err = a.err + a.pair.tail.magnitude() + x.magnitude() * (x * x) + least
+    return Precise(Pair(x.lift(0.5), x * 0.25), err, None)
 
 
 SERIES: Mapping[str, Callable[[Precise], Precise]] = {
