@@ -30,6 +30,7 @@ from benchmarks import (
     language,
     maps,
     matmuls,
+    narrow,
     networks,
     overview,
     reference,
@@ -39,6 +40,7 @@ from benchmarks import (
     small_models,
     small_networks,
     starting,
+    threads,
     torch_networks,
     tuned,
     types,
@@ -71,6 +73,8 @@ PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "dequantised": dequantised.run,
     "reference": reference.run,
     "types": types.run,
+    "avx2": narrow.run,
+    "threads": threads.run,
 }
 BY_NAME = {"torch": torch_networks.run}  # parts that need what the others do not
 RESULTS = Path(__file__).with_name("results.json")

@@ -74,8 +74,8 @@ def arrays(s: Shape, pair: tuple[str, str]) -> dict[str, NDArray[Any]]:
     }
 
 
-def ours(s: Shape, inputs: dict[str, NDArray[Any]], output: NDArray[Any]) -> Callable[[], object]:
-    """The bound call. Filters are owned, as onnxruntime's are constant; other inputs are bound."""
+def ours(s: Shape, inputs: dict[str, NDArray[Any]], output: NDArray[Any], isa: str | None = None) -> Callable[[], object]:
+    """The bound call. Filters are owned, as onnxruntime's are constant; other inputs are bound. isa: by default the best."""
     tensors: dict[str, Any] = {name: dml.TensorDesc.of(x) for name, x in {**inputs, "output_tensor": output}.items()}
     filters = tensors["filter_tensor"]
     tensors["filter_tensor"] = dml.TensorDesc(filters.data_type, filters.sizes, flags="OWNED_BY_DML")
@@ -87,7 +87,7 @@ def ours(s: Shape, inputs: dict[str, NDArray[Any]], output: NDArray[Any]) -> Cal
         end_padding=(s.taps // 2,) * 2,
         group_count=s.groups,
     )
-    operator = dml.Device(threads=1).compile(desc)
+    operator = dml.Device(threads=1, isa=isa).compile(desc)
     assert operator.kernel_name == "contract:compiled"
     operator.initialize(filter_tensor=inputs["filter_tensor"])
     return operator.bind(**{name: x for name, x in inputs.items() if name != "filter_tensor"}, output_tensor=output).execute

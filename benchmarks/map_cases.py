@@ -53,9 +53,9 @@ class Case:
         return dict(zip(names, arrays, strict=True)) | {self.operator.spec.outputs[0].name: out}
 
 
-def bound(case: Case, arrays: tuple[Array, ...], out: Array) -> tuple[str, Callable[[], object]]:
-    """The name of the kernel, and its call on one thread."""
-    compiled = dml.Device(threads=1).compile(case.desc(arrays, out))
+def bound(case: Case, arrays: tuple[Array, ...], out: Array, isa: str | None = None) -> tuple[str, Callable[[], object]]:
+    """The name of the kernel, and its call on one thread. isa: the instruction set, by default the best."""
+    compiled = dml.Device(threads=1, isa=isa).compile(case.desc(arrays, out))
     return compiled.kernel_name, compiled.bind(**case.named(arrays, out)).execute
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,10 +17,22 @@ from benchmarks.onnx_session import session
 Calls = dict[str, Callable[[], object]]
 ONNXRUNTIME, TORCH, NUMPY = "onnxruntime", "torch", "numpy float32"
 
-# The variables that limit oneDNN and OpenBLAS to an instruction set when they are loaded; onnxruntime has none.
+
+def _beyond_avx2() -> str:
+    """The features that NumPy's kernels choose at run time, of AVX-512."""
+    umath: Any = importlib.import_module("numpy._core._multiarray_umath")
+    return " ".join(name for name in umath.__cpu_dispatch__ if name == "X86_V4" or name.startswith("AVX512"))
+
+
+# The variables that limit oneDNN, OpenBLAS, torch and NumPy to an instruction set when they are loaded; onnxruntime has none.
 HELD = {
     "generic": {"ONEDNN_MAX_CPU_ISA": "SSE41", "OPENBLAS_CORETYPE": "Nehalem"},
-    "avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "OPENBLAS_CORETYPE": "Haswell"},
+    "avx2": {
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "OPENBLAS_CORETYPE": "Haswell",
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "NPY_DISABLE_CPU_FEATURES": _beyond_avx2(),
+    },
     "avx512bw": {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE", "OPENBLAS_CORETYPE": "SkylakeX"},
     "avx_vnni": {"ONEDNN_MAX_CPU_ISA": "AVX2_VNNI", "OPENBLAS_CORETYPE": "Haswell"},
     "avx512_vnni": {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI", "OPENBLAS_CORETYPE": "SkylakeX"},

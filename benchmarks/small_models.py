@@ -62,6 +62,11 @@ class Net:
             return self.node("Mul", x, self.node("Sigmoid", x))
         return self.node(operator, x) if operator else x
 
+    def doubling(self, x: str, read: int, written: int) -> str:
+        """A transposed convolution that doubles both sides, and RELU."""
+        inputs = self.weights(read, written, 2, 2, scale=(2 / read) ** 0.5), self.weights(written)
+        return self.then(self.node("ConvTranspose", x, *inputs, strides=[2, 2]), "Relu")
+
     def largest(self, x: str, size: int = 2, stride: int = 2) -> str:
         return self.node("MaxPool", x, kernel_shape=[size] * 2, strides=[stride] * 2, pads=[size // 2 if size % 2 else 0] * 4)
 
@@ -167,6 +172,55 @@ def yolov3_tiny() -> ModelProto:
     return net.model([1, 3, 416, 416], [net.convolution(x, 512, 255, 1, then="")])
 
 
+def yolov2_tiny() -> ModelProto:
+    """Tiny YOLOv2 of the ONNX model zoo, with batch normalisation that is not folded."""
+    net, x, read = Net(), "x", 3
+    for written in (16, 32, 64, 128, 256, 512, 1024, 1024):
+        x = net.convolution(x, read, written, then="", bias=False)
+        scales = [net.constant(net.random.uniform(0.5, 1.5, written).astype(np.float32)) for _ in range(2)]
+        x = net.node("BatchNormalization", x, scales[0], net.weights(written), net.weights(written), scales[1])
+        x, read = net.node("LeakyRelu", x, alpha=0.1), written
+        x = net.largest(x) if written < 512 else x
+    return net.model([1, 3, 416, 416], [net.convolution(x, 1024, 125, 1, then="")])
+
+
+def resnet_8() -> ModelProto:
+    """ResNet-8 for images of 32 x 32, as in MLPerf Tiny."""
+    net = Net()
+    x, read = net.convolution("x", 3, 16), 16
+    for written, stride in ((16, 1), (32, 2), (64, 2)):
+        y = net.convolution(net.convolution(x, read, written, stride=stride), written, written, then="")
+        past = x if stride == 1 else net.convolution(x, read, written, 1, stride, then="")
+        x, read = net.node("Relu", net.node("Add", y, past)), written
+    x = net.node("Flatten", net.node("GlobalAveragePool", x))
+    return net.model([1, 3, 32, 32], [net.node("Softmax", net.node("Gemm", x, net.weights(64, 10), net.weights(10)))])
+
+
+def keywords() -> ModelProto:
+    """DS-CNN for spoken words, as in MLPerf Tiny."""
+    net = Net()
+    first = net.weights(64, 1, 10, 4), net.weights(64)
+    x = net.then(net.node("Conv", "x", *first, strides=[2, 2], pads=[4, 1, 5, 1]), "Relu")
+    for _ in range(4):
+        x = net.convolution(net.convolution(x, 64, 64, groups=64), 64, 64, 1)
+    x = net.node("Flatten", net.node("GlobalAveragePool", x))
+    return net.model([1, 1, 49, 10], [net.node("Softmax", net.node("Gemm", x, net.weights(64, 12), net.weights(12)))])
+
+
+def u_net() -> ModelProto:
+    """A small U-Net that marks regions, with transposed convolutions."""
+    net, x, read, kept = Net(), "x", 3, []
+    for written in (16, 32, 64):
+        x = net.convolution(net.convolution(x, read, written), written, written)
+        kept.append(x)
+        x, read = net.largest(x), written
+    x, read = net.convolution(net.convolution(x, 64, 128), 128, 128), 128
+    for written in (64, 32, 16):
+        x = net.node("Concat", net.doubling(x, read, written), kept.pop(), axis=1)
+        x, read = net.convolution(net.convolution(x, 2 * written, written), written, written), written
+    return net.model([1, 3, 128, 128], [net.convolution(x, 16, 1, 1, then="Sigmoid")])
+
+
 def rfb_640() -> ModelProto:
     """The faces network version-RFB-640."""
     net = Net()
@@ -227,6 +281,10 @@ NETWORKS: dict[str, Callable[[], ModelProto]] = {
     "YOLOX-nano, 416 x 416": yolox_nano,
     "YOLOv3-tiny, 416 x 416": yolov3_tiny,
     "RFB-640, 480 x 640": rfb_640,
+    "YOLOv2-tiny, 416 x 416": yolov2_tiny,
+    "ResNet-8, 32 x 32": resnet_8,
+    "DS-CNN, 49 x 10": keywords,
+    "U-Net, 128 x 128": u_net,
     "traffic signs, 32 x 32": signs,
     "MNIST of 2016, 28 x 28": mnist,
 }

@@ -1,8 +1,8 @@
 """Everything that an OpenCL device computes beside the CPU device, bit by bit: `python -m tools.opencl_check opencl`.
 
 Lists the devices, runs the self-test, then every operator's examples and generated cases, large maps with hostile data,
-rows, nests and products, graphs, fused and not, and the demo models; at the end, the counts, and what differed. It needs
-NumPy, llvmlite, pyopencl, python-flint and onnx.
+rows, nests and products, contractions, graphs, fused and not, and the demo models; at the end, the counts, and what differed.
+It needs NumPy, llvmlite, pyopencl, python-flint and onnx. `--only contractions --seconds 3000` compares 10^7 outputs of them.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "src")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tools")]
 
 import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
 import anydml as dml  # noqa: E402
+import opencl_contractions  # noqa: E402
 from anydml import operators  # noqa: E402
 from anydml.cases import drawn  # noqa: E402
 from anydml.errors import DataError, Error  # noqa: E402
+from anydml.functional.describing import described  # noqa: E402
 from anydml.kernels.opencl import platform  # noqa: E402
 from anydml.schema.operator import Desc  # noqa: E402
 
@@ -358,6 +360,16 @@ def check_large(devices: Devices, tally: Tally) -> None:
             tally.compare("rows, nests, products", f"{title}, {kind}", work)
 
 
+def check_contractions(devices: Devices, tally: Tally, outputs: int) -> None:
+    """Contractions of floats and integers until so many outputs are compared."""
+    section = "contractions"
+    for case in opencl_contractions.cases(39):
+        if tally.late or tally.outputs[section] >= outputs:
+            return
+        made = described(case.function, **case.arguments)
+        tally.compare(section, case.title, partial(equal, devices, made.desc, made.inputs, tally))
+
+
 def _product(x: Any) -> Any:
     return dml.gemm(x, x, trans_b="TRANSPOSE")
 
@@ -461,7 +473,8 @@ def main() -> None:
     asked.add_argument("--seconds", type=float, default=300.0, help="after which no more cases are begun")
     asked.add_argument("--cases", type=int, default=12, help="generated cases of each operator")
     asked.add_argument("--elements", type=int, default=1_000_000, help="of a large map")
-    asked.add_argument("--only", default="graphs,times,models,large,examples,maps,cases", help="sections")
+    asked.add_argument("--only", default="graphs,times,models,large,contractions,examples,maps,cases", help="sections")
+    asked.add_argument("--contracted", type=int, default=10_000_000, help="outputs of contractions")
     asked.add_argument("--parts", type=int, default=64, help="of 2^20 elements each, in what is timed")
     arguments = asked.parse_args()
     for found in platform.found():
@@ -487,15 +500,17 @@ def checked(name: str, arguments: argparse.Namespace) -> None:
         "times": (0.3, lambda: times.extend(check_times(devices, tally, arguments.parts))),
         "models": (0.1, lambda: check_models(devices, tally)),
         "large": (0.4, lambda: check_large(devices, tally)),
+        "contractions": (0.4, lambda: check_contractions(devices, tally, arguments.contracted)),
         "examples": (0.4, lambda: check_examples(devices, tally)),
         "maps": (0.6, lambda: check_maps(devices, tally, arguments.elements)),
         "cases": (1.0, lambda: check_cases(devices, tally, arguments.cases)),
     }
     end = began + arguments.seconds
+    asked = arguments.only.split(",")
     for name, (share, run) in sections.items():
-        if name in arguments.only.split(","):
+        if name in asked:
             began = time.monotonic()
-            tally.end = began + share * (end - began)
+            tally.end = began + (share if len(asked) > 1 else 1.0) * (end - began)
             run()
             spent, late = time.monotonic() - began, " (the time was over)" if tally.late else ""
             print(f"{name}: {spent:.1f} s{late}, {len(tally.wrong)} wrong so far", flush=True)

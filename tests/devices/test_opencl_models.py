@@ -19,6 +19,10 @@ from anydml import UnsupportedError
 from anydml.cli.main import commands
 from anydml.kernels.code import llvm
 from anydml.onnx import compare_runtimes
+from every_kernel import SOAK, Ran
+
+sys.path.insert(0, str(Path(__file__).parent.parent.parent))
+from benchmarks import opencl_models
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="nothing can be compiled")
 
@@ -84,3 +88,16 @@ def test_the_way_to_the_extra_is_said(file: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     with pytest.raises(UnsupportedError, match=r"needs pyopencl.*pip install 'anydml\[opencl\]'"):
         invoked(command, file, "--random", "3", option, "opencl:none")
+
+
+CASES = dict(opencl_models.cases(32, 4))
+
+
+@pytest.mark.parametrize("title", CASES if SOAK > 1 else ["cnn.onnx"])  # drivers compile for minutes
+def test_whole_models_stay_on_the_device(title: str, there: dml.Device, ran: Ran) -> None:
+    """The CPU's bits, fused and not, from arrays and from buffers; no step of the processor, and no copy between steps."""
+    found = opencl_models.compared(CASES[title](), there, dml.Device("cpu"), (True, False) if SOAK > 1 else (True,))
+    assert found.differ == 0
+    assert found.elsewhere == []
+    assert found.judged <= 1024 * title.startswith("decoder")  # bytes of indices, which rules are about
+    ran(found.outputs, 80)

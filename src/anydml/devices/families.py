@@ -185,6 +185,20 @@ def recurrence_opencl() -> Lower:
 
 
 @cache
+def contract_integers_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.contract.integers import lower
+    return lower
+
+
+@cache
+def attention_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.attention.family import lower
+    return lower
+
+
+@cache
 def nests_opencl() -> Lower:
     with guard:
         from anydml.kernels.opencl.nests import lower
@@ -267,11 +281,21 @@ def scan_opencl() -> Lower:
     return lower
 
 
+@cache
+def staged_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.staged import lower
+    return lower
+
+
 CPU = "cpu/"  # before the names of families that serve another device
 OPENCL: Families = {
     "elementwise:opencl": elementwise_opencl,
     "contract.floats:opencl": contract_opencl,
+    "contract:opencl": contract_integers_opencl,
+    "attention:opencl": attention_opencl,
     "reduce:opencl": reduce_opencl,
+    "staged:opencl": staged_opencl,
     "irregular:opencl": irregular_opencl,
     "scan:opencl": scan_opencl,
     "order:opencl": order_opencl,
@@ -281,13 +305,7 @@ OPENCL: Families = {
 }
 
 # operators that an OpenCL device leaves to the processor, by their first examples
-ON_THE_PROCESSOR = frozenset(
-    (
-        *("TOP_K", "TOP_K1", "MAX_UNPOOLING", "SCATTER_ELEMENTS", "SCATTER_ND", "RANDOM_GENERATOR"),
-        *("NONZERO_COORDINATES", "CUMULATIVE_PRODUCT", "DYNAMIC_QUANTIZE_LINEAR", "QUANTIZED_LINEAR_AVERAGE_POOLING"),
-        *("MULTIHEAD_ATTENTION", "MULTIHEAD_ATTENTION1"),
-    )
-)
+ON_THE_PROCESSOR: frozenset[str] = frozenset()
 
 
 def kind_of(device: str) -> str:
@@ -306,8 +324,8 @@ def families_in_graphs(device: str) -> Families:
 
 
 def families_of_fused(device: str) -> Families:
-    """The families that take fused statements."""
-    return FUSED[device] if device in FUSED else _beside(FUSED["cpu"])
+    """The families that take fused statements. An OpenCL device computes what has no kernel there unfused, if it can."""
+    return FUSED.get(device, OPENCL)
 
 
 def _beside(others: Families) -> Families:

@@ -70,7 +70,7 @@ def call(
         if not known:
             flat, kinds = taken_all(tensors)
         elif listed:
-            flat = each(tensors)
+            flat = each(tensors) if len(tensors) > 1 else tensors[0]
         into = None if out is None else signature(out) if type(out) is np.ndarray else laid(out)
         types = None
         if attributes:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from test_arm_matmul import PROCESSORS, memory_of
-from test_attention import FORMS, MASKS, described, made
 
 import emulated
 from agreement import bits_of
@@ -22,6 +21,7 @@ from anydml.kernels.problem import problem_of
 from anydml.kernels.reference import evaluated
 from anydml.schema.check import check
 from anydml.schema.operator import Desc
+from attention_cases import FORMS, MASKS, described, made
 from emulated import Bytes, Case, steps_of
 from every_kernel import SOAK
 from tensors import laid_over

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 from gmpy2 import mpq
 from numpy.typing import NDArray
-from test_attention import described, made
 
 import oracle
 from anydml.kernels.attention import weights
 from anydml.kernels.code import llvm, targets
 from anydml.kernels.numbers.functions import doubled
 from anydml.schema.operator import Desc
+from attention_cases import described, made
 from bound_cases import judge_extent
 from bound_probes import PRECISION, Extent, climbed, exactly, probed, ratios
 from every_kernel import SOAK, without_dot_products

@@ -178,6 +178,9 @@ CASES = {
     "softmax of FLOAT16": halves(softmax("SOFTMAX", normal, 33)),
     "log-softmax of FLOAT16": halves(softmax("LOG_SOFTMAX", normal, 33)),
     "normalised FLOAT16": halves(normalised(normal, 33, affine=True)),
+    "normalised FLOAT16 alone": halves(normalised(normal, 33)),
+    "normalised FLOAT16 alike": halves(normalised(partial(alike, apart=0.25), 12, affine=True)),
+    "normalised FLOAT16 alike, alone": halves(normalised(partial(alike, apart=0.25), 12)),
 }
 # by stage, the first and the second, in vectors of 2, 4 and 8 float64
 RECORDS: dict[str, tuple[float, ...]] = {
@@ -226,7 +229,10 @@ RECORDS: dict[str, tuple[float, ...]] = {
     "LOG_SUM_EXP of FLOAT16": (0.0537, 0.0563, 0.0949, 0.000245, 0.000283, 0.000283),
     "softmax of FLOAT16": (0.12, 0.148, 0.275, 0.000114, 8.24e-05, 8.24e-05),
     "log-softmax of FLOAT16": (0.0472, 0.035, 0.0916, 0.0368, 0.0429, 0.0892),
-    "normalised FLOAT16": (0.0135, 0.0124, 0.0122, 0.00431, 0.00431, 0.00431),
+    "normalised FLOAT16": (0.496, 0.514, 0.514, 0.00431, 0.00431, 0.00431),
+    "normalised FLOAT16 alone": (0.536, 0.47, 0.47, 0.00167, 0.00125, 0.00125),
+    "normalised FLOAT16 alike": (0.575, 0.576, 0.576, 0.0874, 0.0875, 0.0875),
+    "normalised FLOAT16 alike, alone": (0.577, 0.457, 0.457, 0.0872, 0.0872, 0.0872),
 }
 
 

@@ -27,6 +27,7 @@ LAYOUTS = [  # sizes, axes, strides of the input and of the output
     ((4, 3, 8), (1,), (30, 9, 1), (11, 8, 1)),
     ((3, 6, 33), (1,), (0, 33, 1), None),
     ((4, 3, 8), (1,), None, (11, 8, 1)),
+    ((70, 190), (0,), None, None),  # groups of several vectors, the last of which begins earlier
 ]
 
 

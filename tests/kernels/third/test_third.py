@@ -324,6 +324,32 @@ def test_numbers_beside_a_boundary_are_decided_and_numbers_on_one_are_not(isa: s
             assert integers[bits] == wanted
 
 
+@pytest.mark.parametrize("isa", ISAS)
+def test_numbers_beside_zero_keep_their_signs(isa: str) -> None:
+    """Between 0 and an end, and not 0: what decays far away, products with it, quotients, and exponents out of range."""
+    tape = Tape(0)
+    tiny = functions.exp(tape, tape.value(-(1 << 60)))
+    third, minus = (tape.make("divide", tape.value(n), tape.value(3)) for n in (1, -1))
+    least = tape.constant(record(3, 0, -balls.FARTHEST))
+    below = tape.make("multiply", tape.make("multiply", tiny, minus), third)
+    signed = {
+        tiny: 1, below: -1, tape.make("divide", below, minus): 1, tape.scaled(below, -7): -1, tape.make("negate", below): 1,
+        tape.make("multiply", least, tape.make("negate", least)): -1,
+        tape.make("multiply", tiny, tiny): 1, tape.make("add", below, tape.value(0)): -1, tape.make("maximum", tiny, below): 1,
+        functions.UNARY["erfc"](tape, tape.value(1 << 30)): 1, tape.make("subtract", tape.value(1), tiny): 1,
+    }  # fmt: skip
+    open_ = [  # two zeros, and two that may be zeros
+        tape.make("subtract", third, third), tape.make("add", minus, third), tape.make("add", tiny, below),
+        tape.make("add", tape.make("multiply", tape.constant(functions.UP_TO_2), third), tape.scaled(minus, 1)),
+    ]  # fmt: skip
+    signs = {tape.count("sign", x): sign for x, sign in signed.items()} | {tape.count("sign", x): 2 for x in open_}
+    bits = [tape.count("encode_FLOAT32", x) for x in (tiny, below)]
+    _, integers, decided = run(tape, isa)
+    assert {at: integers[at] for at in signs} == signs
+    assert decided
+    assert [integers[at] for at in bits] == [0, 1 << 31]
+
+
 @pytest.mark.parametrize("data_type", [DataType.FLOAT32, DataType.FLOAT16])
 def test_elements_are_read_and_rounded(data_type: DataType, ran: Ran) -> None:
     """All patterns of FLOAT16 and many of FLOAT32 are unchanged; the middles of neighbours round to even."""

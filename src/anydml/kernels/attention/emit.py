@@ -105,7 +105,7 @@ def _keys(target: Target, key: AttentionKey) -> Function:
 
     def panel(first: str) -> None:
         count = f.least(f.minus(keys, first), str(width))
-        _joined(f, "key", "own_key_bias", rows_, pitch, first, f.plus(first, count))
+        joined(f, "key", "own_key_bias", rows_, pitch, first, f.plus(first, count))
         vectors = f.over(f.plus(count, f.lanes - 1), f.lanes)
         padded = f.times(vectors, f.lanes)
         more = f.minus(padded, count)
@@ -132,14 +132,13 @@ def _values(target: Target, key: AttentionKey) -> Function:
     keys, pitch, into = (f.argument(x) for x in ("keys", "column_row", "value_rows"))
     if key.has("value_bias"):
         f.fill("value_bias", "own_value_bias", "columns", o="%o", p="%p")
-    _joined(f, "value", "own_value_bias", into, pitch, "0", keys)
-    f.call_of(
-        "largest", f"ptr {into}", f"i64 {keys}", f"i64 {pitch}", f"ptr {f.argument('largest')}", f"ptr {f.argument('norms')}"
-    )
+    joined(f, "value", "own_value_bias", into, pitch, "0", keys)
+    to = f"ptr {f.argument('largest')}", f"ptr {f.argument('norms')}"
+    f.call_of("largest", f"ptr {into}", f"i64 {keys}", f"i64 {pitch}", f"i64 {pitch}", *to)
     return f
 
 
-def _joined(f: Function, name: str, bias: str, into: str, pitch: str, first: str, end: str) -> None:
+def joined(f: Function, name: str, bias: str, into: str, pitch: str, first: str, end: str) -> None:
     """Rows of joined elements as float64, from .. to before .."""
     length = f.length("%o", "%p")
     later = f.least(f.plus(length, f.argument("later")), f.argument("keys"))

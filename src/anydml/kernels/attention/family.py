@@ -60,10 +60,7 @@ def lower(found: Attention, target: Target, problem: Problem, machine: Machine) 
     # the last thing to check: no phase ends the call before the next one
     phases.append([[COUNTERS.step(ending, table=At("constants"), count=len(counters), base=At("scratch"))]])
     name = found.output.name
-    *outer, column = found.variables  # the columns of a row of bits are more
-    sizes = (*(1 if v is None else v.size for v in outer), 8 * plan.undecided_row)
-    steps = [[0 if v is None else x.factors.get(v, 0) for x in found.output.at] for v in (*outer, column)]
-    places = Numbering(sizes, steps, [x.constant for x in found.output.at])
+    places = numbered(found, plan.undecided_row)
     elements = NumberedElements(name, places, Decision(problem.statement[name], data_type, target))
     bitmap = Bitmap(elements, plan.undecided // 8, plan.undecided_rows * plan.undecided_row // 8)
     return Lowered(
@@ -76,3 +73,11 @@ def lower(found: Attention, target: Target, problem: Problem, machine: Machine) 
         once=True,
         interruptible=len(phases) > 2,
     )
+
+
+def numbered(found: Attention, row: int) -> Numbering:
+    """The elements of the output by the bits of rows of so many bytes, which are more than the columns."""
+    *outer, column = found.variables
+    sizes = (*(1 if v is None else v.size for v in outer), 8 * row)
+    steps = [[0 if v is None else x.factors.get(v, 0) for x in found.output.at] for v in (*outer, column)]
+    return Numbering(sizes, steps, [x.constant for x in found.output.at])

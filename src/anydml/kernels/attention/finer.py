@@ -14,7 +14,6 @@ from anydml.kernels.attention.function import DOUBLE, Function
 from anydml.kernels.attention.key import LOST, AttentionKey
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
-from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.numbers.floats.numbers import U
 from anydml.kernels.numbers.functions import doubled
 from anydml.kernels.numbers.functions.pairs import Pair, exact_product, lost_product, two_sum
@@ -41,7 +40,7 @@ def sums_of_products(target: Target, key: AttentionKey) -> Function:
     query: the address of its row.
     """
     f = Function(target, key, "precise_sums", ["ptr query"])
-    across, lanes, wide = tile.vectors(target), f.lanes, f.wide
+    across, lanes, wide = f.across, f.lanes, f.wide
     pitch, head, head_row, panels = (f.argument(x) for x in ("key_row", "head", "head_row", "panels"))
     heads, tails, losses = (f.argument(x) for x in ("heads", "tails", "losses"))
     size = 8 * lanes
@@ -81,8 +80,10 @@ def weights(target: Target, key: AttentionKey) -> Function:
     norm: the query's. The rounding errors of the biases of queries and keys count at most once for each element of a head.
     """
     f = Function(target, key, "precise_weights", ["i64 end", "ptr norm"])
-    lanes = f.lanes = 2 * f.lanes  # so that two long chains of operations are executed in parallel
-    wide = f.wide = Kind("double", lanes)
+    if not f.on_device:
+        f.lanes *= 2  # so that two long chains of operations are executed in parallel
+    lanes, wide = f.lanes, f.kind("double")
+    f.wide = wide
     scale, row = f.real("scale"), f.argument("row")
     # which may be half a vector longer than a row: the rest is not seen
     pitch = f.times(f.over(f.plus(f.argument("key_row"), 8 * lanes - 1), 8 * lanes), 8 * lanes)
@@ -203,7 +204,7 @@ def refined(target: Target, key: AttentionKey) -> Function:
 
     def another(row: str, before: str) -> str:
         """Whether two queries have different elements; rows of padding have the same."""
-        kind = Kind("i64", f.lanes)
+        kind = f.kind("i64")
 
         def some(i: str, values: list[Value]) -> list[Value]:
             x, y = (f.loaded(kind, place, i) for place in (row, before))

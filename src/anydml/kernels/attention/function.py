@@ -8,10 +8,11 @@ from anydml.kernels.attention.key import ENTRY, STRIDES, AttentionKey, KeptKey
 from anydml.kernels.code.emit import fold, shuffle, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.numbers import singles
 from anydml.kernels.undecided.lists import UndecidedList
 
-DOUBLE, WORD = Kind("double"), Kind("i64")
+DOUBLE, WORD, BYTE = Kind("double"), Kind("i64"), Kind("i8")
 
 
 class Function(Body):
@@ -22,8 +23,10 @@ class Function(Body):
         self.key, self.title = key, name
         self.parameters = [p.split()[0] + " %" + p.split()[1] for p in parameters]
         self.signature = key.signature
-        self.lanes = target.vector_bytes // 8
-        self.wide = Kind("double", self.lanes)
+        self.on_device = target.architecture == "opencl"  # of scalars, with the kernel's arguments by name
+        self.lanes = 1 if self.on_device else target.vector_bytes // 8
+        self.across = 1 if self.on_device else tile.vectors(target)  # vectors of keys in a panel
+        self.wide = self.kind("double")
 
     def text(self) -> str:
         """The function; it returns nothing."""
@@ -37,11 +40,21 @@ class Function(Body):
     def argument(self, name: str) -> str:
         """One of the kernel's arguments: an address, or a number."""
         kind = "ptr" if name in self.signature.pointers else "i64"
+        if self.on_device:
+            return f"%m_{name}" if kind == "ptr" else self.load(kind, "%numbers", 8 * self.signature.names.index(name))
         return self.op(f"load {kind}, ptr {self.at('%arguments', 8 * self.signature.names.index(name))}, align 8")
+
+    def argument_offset(self, name: str) -> str:
+        """On an OpenCL device, the bytes before a tensor's first element, a number in the place of its address."""
+        return self.load("i64", "%numbers", 8 * self.signature.names.index(name))
 
     def undecided(self) -> UndecidedList:
         """The list of undecided elements: the number of a query in a block, the place of a vector in its row, and lanes."""
-        return UndecidedList(self, ENTRY, self.argument("state"), self.argument("list"))
+        return (
+            OpenBits(self, ENTRY)
+            if self.on_device
+            else UndecidedList(self, ENTRY, self.argument("state"), self.argument("list"))
+        )
 
     def real(self, name: str) -> Value:
         """An argument that is the bits of a float64."""
@@ -49,7 +62,10 @@ class Function(Body):
 
     def call_of(self, name: str, *arguments: str) -> None:
         """Call another function; arguments include their types."""
-        self.do(f"call void @{name}({', '.join(['ptr %arguments', *arguments])})")
+        given = ["ptr %arguments"]
+        if self.on_device:
+            given = ["ptr %numbers", *(f"ptr %m_{x}" for x in self.signature.names if x in self.signature.pointers)]
+        self.do(f"call void @{name}({', '.join([*given, *arguments])})")
 
     def place(self, name: str, **index: str) -> str:
         """The address of an element of a tensor; index: by axis, 0 of the others."""
@@ -81,12 +97,20 @@ class Function(Body):
     def word(self, name: str) -> Value:
         return Value(self, name, WORD)
 
+    def kind(self, element: str) -> Kind:
+        """A vector of such elements."""
+        return Kind(element, 0 if self.on_device else self.lanes)
+
+    def splat(self, scalar: Value, lanes: int) -> Value:
+        return scalar if self.on_device else super().splat(scalar, lanes)
+
     def all(self, scalar: Value) -> Value:
         """A vector with a scalar in every lane."""
         return self.splat(scalar, self.lanes)
 
-    def lane_numbers(self) -> Value:
-        return self.constants("i64", range(self.lanes))
+    def lane_numbers(self, element: str = "i64") -> Value:
+        """0, 1, 2 .. in the lanes."""
+        return self.constant(Kind(element), 0) if self.on_device else self.constants(element, range(self.lanes))
 
     def each(self, start: str, end: str, body: Callable[[str], None], step: int = 1) -> str:
         """A loop without carried values; returns the index at its end."""
@@ -161,8 +185,21 @@ class Function(Body):
 
         Carried values are vectors; single elements use the first lane.
         """
+        if self.on_device:
+            return self.loop("0", width, 1, carried, lambda i, values: body(i, 0, values))[1]
         whole = self.op(f"select i1 {contiguous}, i64 {width}, i64 0")
         i, made = self.loop("0", whole, self.lanes, carried, lambda i, values: body(i, self.lanes, values))
         scalars = [x.lane(0) for x in made]
         rest = self.loop(i, width, 1, scalars, lambda i, values: body(i, 0, values))[1]
         return [x.replaced(0, y) for x, y in zip(made, rest, strict=True)]
+
+
+class OpenBits(UndecidedList):
+    """The bits of a query's undecided elements, at %m_open."""
+
+    def append(self, *entry: str, count: str | None = None) -> None:
+        """Set the bit of an element, by its query, its place in its row in bytes, and its lane."""
+        body, column = self.body, self.body.op(f"udiv i64 {entry[1]}, 8")
+        at = body.at("%m_open", body.op(f"udiv i64 {column}, 8"))
+        bit = Value(body, "1", WORD) << Value(body, body.op(f"and i64 {column}, 7"), WORD)
+        body.stored(body.loaded(BYTE, at) | bit.converted("trunc", BYTE), at)

@@ -17,22 +17,26 @@ from anydml.kernels.numbers.functions.pairs import two_sum
 def emitted(target: Target, key: KeptKey) -> str:
     """The kernel; arguments: `KeptKey.signature`."""
     f = Function(target, key, "kernel")
-    keys, inner, columns = (f.argument(x) for x in ("keys", "inner", "columns"))
-    after = f.argument("later")
+    inner = f.argument("inner")
 
     def batch(number: str) -> None:
-        o, p = f.op(f"udiv i64 {number}, {inner}"), f.op(f"urem i64 {number}, {inner}")
-        length = f.length(o, p)
-        ends = ["0", length, f.least(f.plus(length, after), keys), keys]
-        for name, first, end in zip(("before", "after", ""), ends, ends[1:], strict=False):
-            if not name or key.has(name):
-                _rows(f, key, name, o, p, (first, end, columns))
+        rows(f, key, f.op(f"udiv i64 {number}, {inner}"), f.op(f"urem i64 {number}, {inner}"))
 
     f.each(f.argument("first"), f.argument("end"), batch)
     return module([*f.declared, f.entry()])
 
 
-def _rows(f: Function, key: KeptKey, name: str, o: str, p: str, ends: tuple[str, str, str]) -> None:
+def rows(f: Function, key: KeptKey, o: str, p: str, alone: str | None = None) -> None:
+    """The rows of a batch, or one of them alone."""
+    keys, columns = f.argument("keys"), f.argument("columns")
+    length = f.length(o, p)
+    ends = ["0", length, f.least(f.plus(length, f.argument("later")), keys), keys]
+    for name, first, end in zip(("before", "after", ""), ends, ends[1:], strict=False):
+        if not name or key.has(name):
+            _rows(f, key, name, o, p, (first, end, columns), alone)
+
+
+def _rows(f: Function, key: KeptKey, name: str, o: str, p: str, ends: tuple[str, str, str], alone: str | None) -> None:
     """Rows from one of the tensors, or zeros."""
     first, end, columns = ends
     to_step = f.argument("target_c")
@@ -58,7 +62,11 @@ def _rows(f: Function, key: KeptKey, name: str, o: str, p: str, ends: tuple[str,
 
         f.run(columns, side_by_side, [], element)
 
-    f.each(first, f.most(first, end), row)
+    if alone is None:
+        f.each(first, f.most(first, end), row)
+    else:
+        low = f.most(first, alone)
+        f.each(low, f.most(low, f.least(end, f.plus(alone, 1))), row)
 
 
 def _read(f: Function, key: KeptKey, step: str, bias: str) -> Callable[[str, str, int], Value]:

@@ -69,7 +69,7 @@ def normed(target: Target, key: AttentionKey) -> Function:
     f = Function(target, key, "normed", ["ptr rows", "i64 count", "i64 width", "i64 pitch", "ptr into"])
     more = 2 * int(key.biased) + 2 * int(not f.has_fma) + int(key.both)
     width = f.word("%width").converted("uitofp", DOUBLE) + float(more)
-    first = f.all(width) - f.constants("double", range(f.lanes))
+    first = f.all(width) - f.lane_numbers("double")
 
     def row(r: str) -> None:
         start = f.at("%rows", f.times(r, "%pitch"))
@@ -127,9 +127,9 @@ def _transposed(f: Function, rows: list[Value]) -> list[Value]:
 def largest(target: Target, key: AttentionKey) -> Function:
     """The largest magnitude in each column of `count` rows, and the root of the sum of squares, to `norms`.
 
-    The first has a minus sign where any element has one.
+    The first has a minus sign where any element has one. width: the bytes of a row's columns.
     """
-    f = Function(target, key, "largest", ["ptr rows", "i64 count", "i64 pitch", "ptr into", "ptr norms"])
+    f = Function(target, key, "largest", ["ptr rows", "i64 count", "i64 pitch", "i64 width", "ptr into", "ptr norms"])
 
     def column(i: str) -> None:
         zero = f.constant(f.wide, 0.0)
@@ -144,7 +144,7 @@ def largest(target: Target, key: AttentionKey) -> Function:
         f.stored(size.signed_as(signs), "%into", i)
         f.stored(square.root() * (1 + 2.0**-20), "%norms", i)  # of up to 2^20 rows
 
-    f.each("0", "%pitch", column, 8 * f.lanes)
+    f.each("0", "%width", column, 8 * f.lanes)
     return f
 
 

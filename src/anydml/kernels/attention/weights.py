@@ -83,7 +83,7 @@ def weighed(target: Target, key: AttentionKey) -> Function:
         return d if mask is None else f.chosen(mask, d, infinite)
 
     limit = f.all(-(f.fused(worst, 3.0, f.constant(DOUBLE, AHEAD)) * SLACK))
-    one, none = f.constant(wide, 1.0), f.constant(Kind("i64", lanes), -1)
+    one, none = f.constant(wide, 1.0), f.constant(f.kind("i64"), -1)
 
     def beside(i: str, mask: Value | None, values: list[Value]) -> list[Value]:
         near = difference(i, mask).compared("oge", limit)
@@ -180,7 +180,7 @@ def added(target: Target, key: AttentionKey) -> Function:
     number: Value | None = None
     if kept is not None:
         test = kept
-        nothing = f.constant(Kind("i64", f.lanes), 0)
+        nothing = f.constant(f.kind("i64"), 0)
         (some,) = f.run(
             "%end", side_by_side, [nothing], lambda i, lanes, x: [x[0] | test(i, lanes).converted("zext", x[0].kind)]
         )

@@ -109,22 +109,25 @@ def kernel(name: str, arguments: Sequence[Argument], body: Body, group: int = 0)
 
     Uncompilable for an instruction that has no translation.
     """
-    made = _translated(body.lines)
     attribute = f"__attribute__((reqd_work_group_size({group}, 1, 1))) " if group else ""
-    head = f"kernel {attribute}void {name}({', '.join(_declared(kind, f'%{n}') for kind, n in arguments)}) {{"
-    return "\n".join([*helpers(body), head, *made.text(), "}\n"])
+    return "\n".join([*helpers(body), function(name, arguments, body, result=f"kernel {attribute}void")])
 
 
-def helpers(body: Body) -> list[str]:
-    """The functions that a body calls."""
-    return [_helper(text) for text in body.declared if text.startswith("define ")]
+def function(
+    name: str, arguments: Sequence[Argument], body: Body, value: Value | None = None, result: str = "static void"
+) -> str:
+    """A function of a program with the body written so far, which returns a value, if one is given."""
+    last = []
+    if value is not None:
+        result, last = TYPES[value.kind.element], [f"  return {_operand(value.kind.element, value.name)};"]
+    head = f"{result} {name}({', '.join(_declared(kind, f'%{n}') for kind, n in arguments)}) {{"
+    return "\n".join([head, *_translated(body.lines).text(), *last, "}\n"])
 
 
-def function(name: str, arguments: Sequence[Argument], body: Body, value: Value) -> str:
-    """A function of a program with the body written so far, which returns a value. It needs its body's `helpers`."""
-    head = f"{TYPES[value.kind.element]} {name}({', '.join(_declared(kind, f'%{n}') for kind, n in arguments)}) {{"
-    last = f"  return {_operand(value.kind.element, value.name)};"
-    return "\n".join([head, *_translated(body.lines).text(), last, "}\n"])
+def helpers(*bodies: Body) -> list[str]:
+    """The functions that bodies have declared with their text, each once."""
+    found = {text: None for body in bodies for text in body.declared if text.startswith("define ")}
+    return [_helper(text) for text in found]
 
 
 def _helper(text: str) -> str:
@@ -250,6 +253,9 @@ class _Function:
             return f"return {_operand(found[1], found[2])};"
         if line == "call void @barrier()":
             return "barrier(CLK_LOCAL_MEM_FENCE);"
+        if found := re.fullmatch(r"call void @(\w+)\((.*)\)", line):
+            given = re.findall(rf"{_TYPE} ([^\s,()]+)", found[2])
+            return f"{found[1]}({', '.join(_operand(*a) for a in given)});"
         raise Uncompilable(f"OpenCL C has no translation of {line!r}")
 
     def _pointed(self, kind: str, space: str) -> str:

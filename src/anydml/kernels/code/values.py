@@ -258,7 +258,9 @@ class Value:
         return self.body.intrinsic("copysign", self, sign)
 
     def lane(self, i: int | str) -> Value:
-        """One element of a vector."""
+        """One element of a vector; a scalar is its only one."""
+        if not self.kind.lanes:
+            return self
         return self.body.value(f"extractelement {self.kind.text} {self.name}, i32 {i}", Kind(self.kind.element))
 
     def replaced(self, i: int | str, x: Value) -> Value:

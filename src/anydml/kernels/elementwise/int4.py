@@ -60,9 +60,13 @@ def in_bytes(m: Map, places: Mapping[str, TensorStart], target: Target, threads:
         else:
             unpack = unpacked_signed if t.data_type == DataType.INT4 else unpacked
             before.append(_run(unpack, target, base, At(own), t.element_bytes, t.span, threads))
+    return InBytes(of_bytes(m), made, before, after, inner)
+
+
+def of_bytes(m: Map) -> Map:
+    """The map of tensors that have a byte for each 4-bit element."""
     streams = tuple(s._replace(data_type=BYTES.get(s.data_type, s.data_type)) for s in m.streams)
-    nodes = [_widened(node) for node in m.formula]
-    return InBytes(m._replace(streams=streams, formula=normal_form(tuple(nodes))), made, before, after, inner)
+    return m._replace(streams=streams, formula=normal_form(tuple([_widened(node) for node in m.formula])))
 
 
 def _widened(node: Node) -> Node:

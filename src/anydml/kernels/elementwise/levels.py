@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from anydml.kernels.call.signature import Signature
 from anydml.kernels.code.emit import kernel, when
+from anydml.kernels.code.probe import record_of_ends
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.elementwise import precise, settled
@@ -14,9 +15,10 @@ from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.items import Item, LoadedElement, stored_item
 from anydml.kernels.elementwise.key import MapKey
 from anydml.kernels.elementwise.line_walk import LineWalk
+from anydml.kernels.elementwise.standardised import Standardised, all_set
 from anydml.kernels.match.scopes import Scopes
 from anydml.kernels.numbers import singles
-from anydml.kernels.numbers.floats.rounding import between_ends
+from anydml.kernels.numbers.floats.rounding import SIXTEEN_BIT, between_ends
 from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.undecided.lists import UndecidedList
 
@@ -72,24 +74,48 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
         return bits, "0" if undecided is None else lanes_as_bits(left_by_first_stage(undecided))
 
     x = walk.at_base()
-    if x is not None and x.known is not None and data_type in SINGLES and body.target.probe is None:
+    if x is None:
+        return carefully()
+    if x.ends is not None and data_type in SIXTEEN_BIT:
+        low, high = x.ends(data_type)
+        if body.target.probe is None:
+            made, same = singles.agreed(walk.clamped(low), walk.clamped(high), data_type)
+            return _unless(body, all_set(same & low.compared("ord", high)), made, lambda: _known(walk, x, carefully))
+        if not (body.target.careful or body.target.later or walk.clamps or walk.but_zeros):
+            ends = [end.converted("fpext", end.kind.of("double")) for end in (low, high)]
+            return record_of_ends(ends[0], ends[1], x.number.guard, data_type.element_bits), "0"
+    return _known(walk, x, carefully)
+
+
+def _known(walk: LineWalk, x: Standardised, carefully: Callable[[], tuple[Value, str]]) -> tuple[Value, str]:
+    """`stored_quickly` for an element that is computed in float64."""
+    body, data_type = walk.body, walk.data_type
+    if x.known is not None and data_type in SINGLES and body.target.probe is None:
         single, certain = x.known(data_type)
-        single = walk.clamped(single)
-        made = singles.narrowed(single, data_type)
-    elif x is not None and not walk.clamps and (found := between_ends(x.number, data_type)) is not None:
+        made = singles.narrowed(walk.clamped(single), data_type)
+    elif not (walk.clamps or walk.but_zeros) and (found := between_ends(x.number, data_type)) is not None:
         made, differ = found
         certain = body.op(f"icmp eq i64 {lanes_as_bits(differ)}, 0")
     else:
         walk.doubted()
         return carefully()
+
+    def again() -> tuple[Value, str]:
+        walk.doubted()
+        return carefully()
+
+    return _unless(body, certain, made, again)
+
+
+def _unless(body: Body, certain: str, made: Value, again: Callable[[], tuple[Value, str]]) -> tuple[Value, str]:
+    """Elements that are certain, or those of `again`, with the undecided lanes."""
     doubtful = "true" if body.target.later else body.op(f"xor i1 {certain}, true")
 
-    def again() -> list[Value]:
-        walk.doubted()
-        bits, rest = carefully()
+    def otherwise() -> list[Value]:
+        bits, rest = again()
         return [bits, Value(body, rest, Kind("i64"))]
 
-    made, left = body.either(doubtful, again, lambda: [made, Value(body, "0", Kind("i64"))], seldom=True)
+    made, left = body.either(doubtful, otherwise, lambda: [made, Value(body, "0", Kind("i64"))], seldom=True)
     return made, left.name
 
 

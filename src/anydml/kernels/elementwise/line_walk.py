@@ -21,11 +21,15 @@ class LineWalk(FormulaWalk):
     """A regrouped formula. base: the standardised element that the last node is, clamped or not; None if it is none.
 
     clamps: "max" or "min", each with a limit. Limits are float32, so that clamps may come before or after the rounding.
+    but_zeros: whether the last node is another one in lines of zeros, whose elements are infinite or NaN, so never certain.
     """
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.base, self.clamps = _clamps(self.nodes)
+        self.but_zeros = self.base is None and _is_but_zeros(self.nodes)
+        if self.but_zeros:
+            self.base = self.nodes[-1].args[2]
         self._begun: standardised.Standardised | None = None
 
     def run_line(self, constant: Collection[int]) -> Mapping[int, Item]:
@@ -95,6 +99,28 @@ def _clamps(formula: NormalForm) -> tuple[int | None, list[tuple[str, float]]]:
         found = [(formula[p].op, value) for value in limits] + found
         (p,) = others
     return (p, found) if formula[p].op in (ELEMENT, SLOPED) else (None, [])
+
+
+def _is_but_zeros(formula: NormalForm) -> bool:
+    """Whether the last node is a choice, of an element of a line that is divided by s or its root unless s is 0."""
+    if formula[-1].op != "select":
+        return False
+    condition, _, element = (formula[a] for a in formula[-1].args)
+    if condition.op != "equal" or element.op != ELEMENT or "a" not in formula[element.args[0]].data:
+        return False
+    s, zero = condition.args
+    line = formula[element.args[0]]
+    op, args, _ = formula[line.args[line.data.index("a")]]
+    if op != "div" or not _is_zero(formula[zero]):
+        return False
+    divisor = formula[args[1]].args[0] if formula[args[1]].op == "sqrt" else args[1]
+    if formula[divisor].op == "add" and any(_is_zero(formula[a]) for a in formula[divisor].args):
+        divisor = next((a for a in formula[divisor].args if not _is_zero(formula[a])), divisor)
+    return bool(divisor == s)
+
+
+def _is_zero(node: Node) -> bool:
+    return node.op == "constant" and node.data.value == 0
 
 
 def _limit(node: Node) -> float | None:

@@ -11,11 +11,23 @@ Most elements are stored as FLOAT32 by a test that is cheaper than two ends. If 
 from a tie, then all numbers within the error are rounded alike. For FLOAT16, it is enough that y rounded to float32 is no tie
 of FLOAT16. So |y| has to be at least the rest of its bound divided by `KNOWN` - share. This limit is computed in float32, with
 room for its roundings.
+
+Types of 16 bits need so few digits that their elements are computed in float32 first; v is 2^-24. If there is no g and no
+further term, y is x a + c, where c = b - m a, with fused operations: first of a and c rounded to float32, then of their tails,
+whose product and sum have errors of 4 v^2 (|x a| + |c|), and the sum of both. There are three roundings of |y|, with that of
+the ends; all others are below (2 r + 2^-44) (|m a| + all |b|) + |a| o.
+
+Otherwise, the difference has an error of v, a rounded a one of v, and each product one of v, but for the one that a fused
+operation adds to b; n counts these. So the error of the product is (r + n v) |d a g|, and |a| (o + v |m|) |g| besides, without
+v |m| if m is a float32. A rounded b has an error of v, and so has each addition of further terms; k counts these. In all, with
+y's own rounding and that of the ends, the error of y is (r + (n + 2) v) |y| + (r + (n + k) v) all |b| + |a| (o + v |m|) |g|.
+
+If both ends are stored as the same element, that is y. `NOTHING` covers what is lost below 2^-126, if a is not that small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -35,7 +47,31 @@ KNOWN = 2.0**-38
 ROOM = int(KNOWN * 2**53)  # last places of float64
 INFINITE = 255 << 23  # the bits of a float32
 NORMAL = {t: 2.0 ** (form.lowest + form.precision) for t, form in FORMATS.items()}  # all elements beyond are normal numbers
+V = 2.0**-24
+WIDER = 1 + 2.0**-8  # for the roundings of bounds in float32, and products of errors
+NOTHING = 2.0**-120
+SMALLEST = 2.0**-100  # the least a that is rounded to float32
 LEAST, FINEST = 2.0**-125, 2.0**-100  # least constants and factors of limits in float32: none of them is subnormal
+
+
+class LineSingles(NamedTuple):
+    """A line in float32, for elements of 16 bits: see above.
+
+    rel: r. off: the factor of |g|. least: what is always added, infinite in the guard's lanes. rounded: the roundings of the
+    difference and of a, and those of b. slope, shift: a and c as heads and tails, if there is an a. apart: the bound of what
+    does not grow with |y|.
+    """
+
+    m: Value | None
+    a: Value | None
+    b: Value | None
+    rel: Value
+    off: Value
+    least: Value
+    rounded: tuple[int, int]
+    slope: tuple[Value, Value] | None
+    shift: tuple[Value, Value] | None
+    apart: Value
 
 
 class LineMoments(NamedTuple):
@@ -56,6 +92,7 @@ class LineMoments(NamedTuple):
     guard: Value | None
     limits: tuple[Value, Value, Value]
     rel: float | None
+    singles: LineSingles
 
 
 def line(like: Value, roles: str, numbers: Sequence[Number]) -> LineMoments:
@@ -86,7 +123,51 @@ def line(like: Value, roles: str, numbers: Sequence[Number]) -> LineMoments:
     rel = None if near is not None or any(n.err is not None for n in of.get("a", ())) else ROUNDED
     for a_number in of.get("a", ()):
         rel = None if rel is None else rel + a_number.rel
-    return LineMoments(m, near, a, b, share, off, base, guard, limits_of(share, off, base, guard), rel)
+    exact = {role for role, found in of.items() if len(found) == 1 and found[0].single is not None}
+    limits, singles = limits_of(share, off, base, guard), _in_singles(m, near, a, b, share, guard, exact)
+    return LineMoments(m, near, a, b, share, off, base, guard, limits, rel, singles)
+
+
+def _in_singles(
+    m: Value | None,
+    near: Value | None,
+    a: Value | None,
+    b: Value | None,
+    share: Value,
+    guard: Value | None,
+    exact: Collection[str],
+) -> LineSingles:
+    """The line in float32; exact: the roles of numbers that are float32."""
+    body, kind = share.body, share.kind
+    single = kind.of("float")
+
+    def rounded(x: Value | None) -> Value | None:
+        return None if x is None else x.converted("fptrunc", single)
+
+    def halves(x: Value) -> tuple[Value, Value]:
+        head = x.converted("fptrunc", single)
+        return head, (x - head.converted("fpext", kind)).converted("fptrunc", single)
+
+    zero, least = body.constant(kind, 0.0), body.constant(kind, NOTHING)
+    off = zero if m is None or "m" in exact else m.magnitude() * V + NOTHING
+    off = off if near is None else off + near
+    slope = shift = None
+    apart = sizes = zero if b is None else b.magnitude()
+    if a is not None:
+        size = a.magnitude()
+        least = body.chosen(size.compared("olt", SMALLEST) & size.compared("une", 0.0), float("inf"), least)
+        moved = zero if m is None else m * a
+        slope, shift = halves(a), halves(-moved if b is None else b - moved)
+        sizes = sizes + moved.magnitude()
+        apart = sizes * (share * 2 + 2.0**-44)
+        apart = apart if near is None else body.fused(near, size, apart)
+        off = off * size
+    if guard is not None:
+        least = body.chosen(guard, float("inf"), least)
+    ends = (share * WIDER, (off + NOTHING) * WIDER, least, apart * WIDER + least)
+    rel, off, least, apart = (x.converted("fptrunc", single) for x in ends)
+    roundings = (m is not None) + (a is not None and "a" not in exact), int(b is not None and "b" not in exact)
+    return LineSingles(rounded(m), rounded(a), rounded(b), rel, off, least, roundings, slope, shift, apart)
 
 
 def limits_of(share: Value, off: Value | None, base: Value | None, guard: Value | None) -> tuple[Value, Value, Value]:
@@ -133,12 +214,14 @@ def _by_role(roles: str, numbers: Sequence[Number]) -> Mapping[str, list[Number]
 class Standardised(NamedTuple):
     """A standardised element. doubt: the lanes where an infinity or NaN depends on the error of m.
 
-    known: for a data type, the elements as float32 and whether all of them are certain; None where there is no such test.
+    known: for a data type, the elements as float32 and whether all of them are certain; None where there is no such test. ends:
+    for a data type of 16 bits, float32 below and above the element, or NaN; None where these are not known.
     """
 
     number: Number
     doubt: Callable[[], Value] | None
     known: Callable[[DataType], tuple[Value, str]] | None
+    ends: Callable[[DataType], tuple[Value, Value]] | None = None
 
     def guarded(self) -> Number:
         return self.number if self.doubt is None else self.number.guarded(self.doubt())
@@ -213,7 +296,44 @@ def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Stand
     number = Number(body, lambda: y, Known(-MOST, MOST), err=bounded, guard=shared.guard)
     if shared.rel is not None and not sizes and shared.b is None:
         number = replace(number, err=None, rel=shared.rel, known=replace(number.known, least=-MOST_DIGITS))
-    return Standardised(number, doubt if shared.near is not None else None, None if None in singles else known)
+    if None in singles or of["x"][0].single is None:
+        return Standardised(number, doubt if shared.near is not None else None, None if None in singles else known)
+    return Standardised(number, doubt if shared.near is not None else None, known, lambda _: _ends(shared.singles, of))
+
+
+def _ends(shared: LineSingles, of: Mapping[str, list[Number]]) -> tuple[Value, Value]:
+    """Ends of an element in float32, or NaN."""
+    x, own = of["x"][0].single, [n.single for n in of.get("b", ())]
+    assert x is not None
+    body = x.body
+    g = of["g"][0].single if "g" in of else None
+    if shared.slope is not None and shared.shift is not None and g is None and not own and body.has_fma:
+        head, tail = (body.fused(x, a, c) for a, c in zip(shared.slope, shared.shift, strict=True))
+        y = head + tail
+        error = body.fused(y.magnitude(), shared.rel + 3 * V * WIDER, shared.apart)
+        return y - error, y + error
+    d = x if shared.m is None else x - shared.m
+    factors = [f for f in (d, shared.a, g) if f is not None]
+    terms = [b for b in (shared.b, *own) if b is not None]
+    *before, last = factors
+    y, rounded = before[0] if before else last, len(before) - (bool(before and terms) and body.has_fma)
+    for f in before[1:]:
+        y = y * f
+    b = terms[0] if terms else None
+    for term in terms[1:]:
+        assert b is not None
+        b = b + term
+    if before:
+        y = y * last if b is None else body.fused(y, last, b)
+    elif b is not None:
+        y = y + b
+    n = shared.rounded[0] + rounded
+    error = shared.least + shared.off if g is None else body.fused(g.magnitude(), shared.off, shared.least)
+    of_term = shared.rel + (n + max(len(terms) - 1, 0) + shared.rounded[1]) * V * WIDER
+    for term in terms:
+        error = body.fused(term.magnitude(), of_term, error)
+    error = body.fused(y.magnitude(), shared.rel + (n + 2) * V * WIDER, error)
+    return y - error, y + error
 
 
 def all_known(y: Value, made: Value, limit: Value, data_type: DataType, *, certain: bool) -> str:
@@ -239,10 +359,13 @@ def reaches(x: Value, limit: Value, *, certain: bool) -> Value:
 def beside_ties(y: Value) -> Value:
     """Whether float64 numbers in the range of normal float32 are at least `ROOM` from ties."""
     lanes = y.kind.lanes
-    words = y.cast(Kind("i32", 2 * lanes))
-    low = ", ".join(f"i32 {2 * lane}" for lane in range(lanes))
     kind = Kind("i32", lanes)
-    ends = y.body.value(f"shufflevector {words!r}, {words.kind.text} poison, <{lanes} x i32> <{low}>", kind)
+    if lanes:
+        words = y.cast(Kind("i32", 2 * lanes))
+        low = ", ".join(f"i32 {2 * lane}" for lane in range(lanes))
+        ends = y.body.value(f"shufflevector {words!r}, {words.kind.text} poison, <{lanes} x i32> <{low}>", kind)
+    else:
+        ends = y.bits().converted("trunc", kind)
     return ((ends + ((1 << 28) + ROOM)) & ((1 << 29) - 2 * ROOM)).compared("ne", 0)
 
 
@@ -258,6 +381,8 @@ def beside_half_ties(x: Value, data_type: DataType) -> Value:
 def all_set(mask: Value) -> str:
     """Whether all lanes of a mask are set."""
     body, lanes = mask.body, mask.kind.lanes
+    if not lanes:
+        return mask.name
     while lanes > body.target.vector_bytes // 4:
         lanes //= 2
         mask = part(mask, 0, lanes) & part(mask, lanes, lanes)

@@ -20,7 +20,7 @@ from anydml.kernels.match.unmatched import Unmatched, only, pattern
 from anydml.schema.expression import Tensor
 from anydml.schema.node import INDEX, Expr, Variable, is_integer, lift, make
 from anydml.schema.statement import Nest, Statement
-from anydml.schema.traversal import divisions_in, loops_in
+from anydml.schema.traversal import divisions_in, integral, loops_in, with_nodes
 from anydml.tensor import DataType
 
 SUM = "(the sum)"  # the stream of a formula that stands for the sum
@@ -53,19 +53,62 @@ class Contraction(NamedTuple):
     formula: NormalForm
 
 
+class Centred(NamedTuple):
+    """Contractions of factors from which zero points are subtracted, and the contractions without them.
+
+    Both zero points are the last streams of each contraction, though not in its formula. zeros: whether each factor has one.
+    integral: as in `Map`.
+    """
+
+    contractions: list[Contraction]
+    zeros: tuple[bool, bool]
+    integral: bool
+
+
 @pattern
 def contractions(statement: Statement) -> list[Contraction]:
     """The contractions that compute a statement, each different elements; or the reason why there are none."""
     name, nest = only(statement)
+    return list(_ContractionMatching(name, nest, _sum_in(nest)).found())
+
+
+@pattern
+def centred(statement: Statement) -> Centred:
+    """The contractions of integers that compute a statement, whose sums are INT32; or the reason why there are none."""
+    name, nest = only(statement)
+    total = _sum_in(nest)
+    term = total.args[0]
+    if term.op != "mul":
+        raise Unmatched(NO_PRODUCTS)
+    factors = [x.args if x.op == "sub" else (x, None) for x in term.args]
+    plain = make("mul", tuple(x for x, _ in factors), term.data, term.sort)
+    sums = make("reduce", (plain, *total.args[1:]), total.data, total.sort)
+
+    def of(body: Expr) -> list[Contraction]:
+        return list(_ContractionMatching(name, Nest(nest.index, body), sums, DataType.INT32).found())
+
+    found = of(with_nodes(nest.body, {total: sums}))
+    zeros = [zero for _, zero in factors if zero is not None]
+    for zero in zeros:
+        if zero.op != "read" or zero.data[1] != "inside":
+            raise Unmatched(NO_PRODUCTS)
+        for k, other in enumerate(of(make("add", (sums, zero), None, sums.sort))):
+            (stream,) = (s for s in other.streams if s.name != SUM)
+            found[k] = found[k]._replace(streams=(*found[k].streams, stream))
+    return Centred(found, (factors[0][1] is not None, factors[1][1] is not None), integral(nest.body))
+
+
+def _sum_in(nest: Nest) -> Expr:
+    """The only sum of a nest."""
     sums = loops_in(nest.body)
     if nest.moves or len(sums) != 1 or sums[0].op != "reduce" or sums[0].data[0] != "sum":
         raise Unmatched(NO_PRODUCTS)
-    return list(_ContractionMatching(name, nest, sums[0]).found())
+    return sums[0]
 
 
 class _ContractionMatching:
-    def __init__(self, name: str, nest: Nest, total: Expr) -> None:
-        self.name, self.nest, self.total = name, nest, total
+    def __init__(self, name: str, nest: Nest, total: Expr, sum_type: DataType = DataType.FLOAT64) -> None:
+        self.name, self.nest, self.total, self.sum_type = name, nest, total, sum_type
         term = total.args[0]
         if term.op != "mul" or any(a.op != "read" or a.data[0].definition is not None for a in term.args):
             raise Unmatched(NO_PRODUCTS)
@@ -166,7 +209,7 @@ class _ContractionMatching:
             for e in self.reads
         )
         i = [make("variable", (), v) for v in variables]
-        body = _replaced(self.nest.body, self.total, Tensor(SUM, [v.size for v in variables], DataType.FLOAT64)[i], env)
+        body = _replaced(self.nest.body, self.total, Tensor(SUM, [v.size for v in variables], self.sum_type)[i], env)
         found = maps.maps({self.name: Nest(tuple(i), body)})
         if isinstance(found, str):
             raise Unmatched(found)

@@ -31,7 +31,7 @@ _INDICES = {"add", "sub", "mul", "neg", "max", "min", "floordiv", "mod"}
 _COMPARED = {"less", "less_equal", "equal"}
 _NUMBERS = {
     "add", "sub", "mul", "div", "neg", "max", "min", "absolute", "sqrt", "pow", "floor", "ceil", "truncate", "half_to_even",
-    "half_away", "round", "power", "position", "index",
+    "half_away", "round", "power", "position", "index", "is_nan",
 }  # fmt: skip
 
 

@@ -30,27 +30,49 @@ class Staged(NamedTuple):
     maps: list[Map]
 
 
-@pattern
-def staged(statement: Statement) -> Staged:
-    """The stages of a statement, or the reason why it is not of this kind."""
+class Stages(NamedTuple):
+    """The extremes of whole inputs, with the type of their elements, and in order the nests of inner tensors and outputs.
+
+    kept: the inner tensors by those that the statement defines.
+    """
+
+    whole: tuple[Expr, ...]
+    data_type: DataType
+    kept: dict[Tensor, Tensor]
+    nests: dict[str, Nest]
+
+    def in_terms(self, made: dict[Expr, Expr]) -> dict[str, Nest]:
+        """The nests with reads of tensors that hold the extremes' values instead of these."""
+        return {name: Nest(nest.index, _in_terms(nest.body, made, self.kept), nest.moves) for name, nest in self.nests.items()}
+
+
+def stages(statement: Statement) -> Stages:
+    """The stages of a statement. Unmatched if it has none."""
     defined = list(_defined(statement.values(), []))
     kept = {t: Tensor(f"inner {k + 1}", t.sizes, t.data_type) for k, t in enumerate(defined)}
     nests = {kept[t].name: definition for t in defined if (definition := t.definition) is not None} | dict(statement)
     whole = list(dict.fromkeys(e for nest in nests.values() for e in _whole(nest.body)))
     if not whole:
         raise Unmatched("nothing depends on a whole input")
-    rows = extremes("inner 0", whole)
-    if any(s.name is None for s in rows.streams):
-        raise Unmatched("an extreme depends on positions")
     types = frozenset[DataType]().union(*(_types(e.args[0]) for e in whole))
     if len(types) != 1:
         raise Unmatched("extremes have different types")
-    first = Tensor("inner 0", (len(whole),), *types)
-    made: dict[Expr, Expr] = {e: first[[k]] for k, e in enumerate(whole)}
-    found = maps({name: Nest(nest.index, _in_terms(nest.body, made, kept), nest.moves) for name, nest in nests.items()})
+    (data_type,) = types
+    return Stages(tuple(whole), data_type, kept, nests)
+
+
+@pattern
+def staged(statement: Statement) -> Staged:
+    """The stages of a statement, or the reason why it is not of this kind."""
+    parts = stages(statement)
+    rows = extremes("inner 0", parts.whole)
+    if any(s.name is None for s in rows.streams):
+        raise Unmatched("an extreme depends on positions")
+    first = Tensor("inner 0", (len(parts.whole),), parts.data_type)
+    found = maps(parts.in_terms({e: first[[k]] for k, e in enumerate(parts.whole)}))
     if isinstance(found, str):
         raise Unmatched(found)
-    return Staged((first, *kept.values()), rows, found)
+    return Staged((first, *parts.kept.values()), rows, found)
 
 
 def _defined(nests: Iterable[Nest], around: list[Tensor]) -> Iterator[Tensor]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
+from anydml.exact.formats import wrapped
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.gather import gathered, has_masks
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.match.constants import bits_of
 from anydml.kernels.match.nests import Program
 from anydml.kernels.match.scopes import ScopedWalk, Scopes
 from anydml.kernels.nests import items
@@ -271,10 +270,9 @@ class NestWalk(ScopedWalk[Item]):
         if isinstance(item, Bits):
             return item
         if self.nodes[p].op == "constant" and (bits := bits_of(self.nodes[p].data, self.data_type)) is not None:
-            return Bits(self.body.constant(Kind(f"i{self.data_type.element_bits}"), bits))
-        if isinstance(item, Index) and item.constant == 0:
-            return Bits(self.body.constant(Kind(f"i{self.data_type.element_bits}"), 0))
-        raise Uncompilable("what is moved is neither an element nor 0")
+            width = self.data_type.element_bits
+            return Bits(self.body.constant(Kind(f"i{width}"), wrapped(bits, width, True)))
+        raise Uncompilable("what is moved is neither an element nor a number that its type holds")
 
     def _number(self, op: str, args: tuple[int, ...], data: Any) -> Item:
         x = [self.real(a) for a in args]
@@ -282,6 +280,8 @@ class NestWalk(ScopedWalk[Item]):
             return decisions.compared(op, *x)
         if op in ("floor", "ceil", "truncate", "half_to_even", "half_away"):
             return decisions.to_whole(op, *x)
+        if op == "is_nan":
+            return Truth(x[0].value.compared("uno", x[0].value), x[0].guard)
         if op in ("max", "min"):
             return decisions.extreme(*x, largest=op == "max")
         if op == "round":
@@ -289,16 +289,6 @@ class NestWalk(ScopedWalk[Item]):
         if op == "power":
             return whole_power(x[0], data, arithmetic.multiply)
         return _ARITHMETIC[op](*x)
-
-
-def bits_of(c: Constant, data_type: DataType) -> int | None:
-    """The bits of a constant as an element of a data type; None if no element is exactly this number."""
-    if data_type.dtype.kind != "f" or not isinstance(c.value, (float, Fraction)):
-        return None
-    with np.errstate(over="ignore", under="ignore"):
-        made = np.array(float(c.value)).astype(data_type.dtype)
-    exact = c.value == made.item() if math.isfinite(made.item()) else made.item() == c.value
-    return int(made.view(f"u{made.itemsize}")) if exact else None
 
 
 _ARITHMETIC: Mapping[str, Callable[..., Real]] = {

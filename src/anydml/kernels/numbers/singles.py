@@ -64,6 +64,18 @@ def _of_number(x: Value, data_type: DataType) -> Value:
     return narrowed(x, data_type)
 
 
+def agreed(low: Value, high: Value, data_type: DataType) -> tuple[Value, Value]:
+    """The bits of 16 that store a number between two float32, and the lanes where all numbers between them have the same bits.
+
+    The ends themselves do not count, which may be ties; they are not NaN.
+    """
+    if data_type == DataType.FLOAT16:
+        one, two = (_of_number(x, data_type) for x in (low, high))
+        return two, one.compared("eq", two)
+    one, two = (x.bits() + 0x8000 for x in (low, high))
+    return two.shifted_right(16, signed=False).converted("trunc", two.kind.of("i16")), (one ^ two).compared("ult", 1 << 16)
+
+
 def brains_within(x: Value, share: float) -> tuple[Value, Value]:
     """The bits of BFLOAT16 of numbers within a share, of at most 2^-26, of a float64, and the lanes where these may differ.
 
@@ -137,4 +149,4 @@ def _normal_exponent(form: Format) -> int:
     return form.lowest + form.precision - 1
 
 
-__all__ = ["NARROW", "SINGLES", "between", "brains_within", "narrowed", "near", "widened"]
+__all__ = ["NARROW", "SINGLES", "agreed", "between", "brains_within", "narrowed", "near", "widened"]

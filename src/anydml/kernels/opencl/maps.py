@@ -18,13 +18,14 @@ from anydml.kernels.code.targets import wanted
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.geometry import MapDimension, merged
+from anydml.kernels.elementwise.int4 import BYTES, of_bytes
 from anydml.kernels.elementwise.key import MapKey
 from anydml.kernels.elementwise.levels import element
 from anydml.kernels.elementwise.runs import TensorStart
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, POSITION, STRIDED
 from anydml.kernels.elementwise.undecided import exactly
 from anydml.kernels.evaluate.tally import Counted
-from anydml.kernels.kernel import Built, DeviceMemory, Machine, Refused
+from anydml.kernels.kernel import Built, DeviceCall, DeviceMemory, Machine, Refused
 from anydml.kernels.match.maps import maps
 from anydml.kernels.opencl.calls import (
     KEPT,
@@ -43,6 +44,7 @@ from anydml.kernels.opencl.calls import (
     number,
     unbound,
 )
+from anydml.kernels.opencl.fours import in_bytes, repacked, unpacked
 from anydml.kernels.opencl.overlap import overlap
 from anydml.kernels.problem import Problem
 from anydml.tensor import DataType
@@ -70,18 +72,23 @@ def lower(problem: Problem, machine: Machine) -> Built | Refused:
         return Refused(found)
     if len(found) > 1:
         return Refused("there are several outputs")
-    if any(t.data_type.element_bits < 8 for t in problem.tensors.values()):
-        return Refused("elements are of four bits")
     host = wanted(machine.isa, machine.stage)
     if isinstance(host, str):
         return Refused(host)
     (m,) = found
-    exact, m = m.formula, m._replace(formula=combined(m.formula))
     name = str(m.target.name)
-    places = {name: TensorStart(At(name), t) for name, t in problem.tensors.items()}
+    given = {s: problem.tensors[s] for s in {*(s.name for s in m.streams), name} if s is not None}
+    fours = {s: t for s, t in given.items() if t.data_type in BYTES}
+    tensors = {**given, **{s: in_bytes(t) for s, t in fours.items()}}
+    if fours:
+        if name in fours and not m.integral:
+            return Refused("a real number is cut to four bits")
+        m = of_bytes(m)
+    exact, m = m.formula, m._replace(formula=combined(m.formula))
+    places = {name: TensorStart(At(name), t) for name, t in tensors.items()}
     placed = [(s.start[0], [step[0] for step in s.steps]) if s.name is None else places[s.name].of(s) for s in m.streams]
     to, steps = places[name].of(m.target)
-    types = (*(s.data_type for s in m.streams), problem.tensors[name].data_type)
+    types = (*(s.data_type for s in m.streams), tensors[name].data_type)
     dims = [MapDimension(n, (*(p[1][d] for p in placed), steps[d])) for d, n in enumerate(m.sizes) if n > 1]
     dims.sort(key=lambda d: (abs(d.strides[-1]), sum(map(abs, d.strides))), reverse=True)
     dims = merged(dims) or [MapDimension(1, tuple(0 for _ in types))]
@@ -97,7 +104,9 @@ def lower(problem: Problem, machine: Machine) -> Built | Refused:
     starts = [p[0] if isinstance(p[0], int) else p[0].offset for p in placed]
     counted = Counted() if listed else None
 
-    def bound(workspace: Workspace, memory: Mapping[str, DeviceMemory]) -> Sequence[ElementCall]:
+    def bound(workspace: Workspace, memory: Mapping[str, DeviceMemory]) -> Sequence[DeviceCall]:
+        packed = memory
+        memory = {**memory, **{s: DeviceMemory(workspace.opened.allocate(2 * t.element_bytes), 0) for s, t in fours.items()}}
         out = memory[name]
         arguments: list[Any] = []
         for k, stream in enumerate(names):
@@ -110,16 +119,18 @@ def lower(problem: Problem, machine: Machine) -> Built | Refused:
         arguments += [np.int64(d.strides[k]) for k, how in enumerate(layouts) if how in (STRIDED, POSITION) for d in dims]
         listing = None
         if listed:
-            others = [(memory[s], problem.tensors[s].element_bytes) for s in {*names} if s is not None]
+            others = [(memory[s], tensors[s].element_bytes) for s in {*names} if s is not None]
             listing = Listing(
                 len(types),
                 partial(_second, item, machine.stage, arguments),
                 partial(_decided, exact, types, host),
                 Layout([d.size for d in dims], [d.strides[-1] for d in dims], types[-1].dtype.itemsize),
-                any(overlap((out, problem.tensors[name].element_bytes), other) for other in others),
+                any(overlap((out, tensors[name].element_bytes), other) for other in others),
             )
         shifted = out._replace(offset=out.offset + to.offset)
-        return [ElementCall(workspace.opened, workspace, Stage(text, arguments), size, units, shifted, listing)]
+        call = ElementCall(workspace.opened, workspace, Stage(text, arguments), size, units, shifted, listing)
+        before = [unpacked(workspace, t, packed[s], memory[s]) for s, t in fours.items() if s != name]
+        return [*before, call, *([repacked(workspace, fours[name], out, packed[name])] if name in fours else [])]
 
     return Built(unbound, counted=counted, on_device=bound)
 

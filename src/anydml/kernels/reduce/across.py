@@ -23,6 +23,8 @@ from anydml.kernels.undecided.lists import each_bit
 
 REDUCTIONS = {"row_sum", "row_product", "row_max", "row_min", "row_first_largest", "row_first_smallest"}
 FEWEST = 4  # neighbouring rows, at least
+OFTEN, SOMETIMES = 16, 64  # terms: a tenth of the sums of 8 normal FLOAT32 are ties, a fiftieth of those of 32
+MOST_AGAIN = 1.25  # rows that are computed, for each row
 BLOCK = 64  # elements that are added up before their sum is added to others
 WORD = Kind("i64")
 
@@ -38,8 +40,22 @@ def key_across(key: ReductionKey, row: MapDimension, outer: Sequence[MapDimensio
     apart = all(abs(row.strides[k]) > size for k, size in enumerate(sizes[:-1]))
     if not side_by_side or not apart or any(x in (POSITION, PLACE) for x in key.layouts):
         return None
-    lanes = min(key.lanes, 1 << outer[-1].size.bit_length() - 1)
+    lanes = _lanes(key, outer[-1].size)
     return key._replace(layouts=(CONTIGUOUS,) * len(key.types), lanes=lanes, unroll=1, keeps=False, staged=(), together=1)
+
+
+def _lanes(key: ReductionKey, count: int) -> int:
+    """The rows of a group, a power of two, of `count` neighbouring rows.
+
+    Each step goes on to another line of memory, often in another page; so it reads several lines of a cache, unless many of its
+    rows would belong to the group before. Sums of floats need more registers than extremes and integers.
+    """
+    floats = any(node.op in ("row_sum", "row_product") for node in key.formula) and any(t.is_float for t in key.types)
+    wider = 1 if _sums_of_floats(key, SOMETIMES) else 2 if floats else 4
+    lanes = min(key.lanes * wider, 1 << count.bit_length() - 1)
+    while lanes > key.lanes and -(-count // lanes) * lanes > count * MOST_AGAIN:
+        lanes //= 2
+    return lanes
 
 
 def emitted(target: Target, key: ReductionKey, depth: int) -> str:
@@ -54,6 +70,11 @@ def depth_of(most: int, lines: int) -> int:
     """The most additions of a term, in rows of at most this many elements and lines, both powers of two: those in its block, of
     blocks, and of the rest of a line."""
     return BLOCK + most // BLOCK + lines * (BLOCK + 1) + 4
+
+
+def _sums_of_floats(key: ReductionKey, most: int) -> bool:
+    """Whether rows are sums of so few floats that many are ties, which only careful sums decide."""
+    return key.most <= most and any(node.op == "row_sum" for node in key.formula) and any(t.is_float for t in key.types)
 
 
 class _AcrossKernel:
@@ -104,11 +125,14 @@ class _AcrossKernel:
         body = self.body
         self.row.line = None
         bases = self.row.starts(body.op(f"sub i64 {number}, %first"))
-        made, undecided, improves = self._reduced(bases, careful=False)
+        target = body.target
+        careful = _sums_of_floats(self.key, OFTEN) and not target.later and target.probe is None
+        made, undecided, improves = self._reduced(bases, careful=careful)
         self.streams.store("0", made)
         if undecided is None:
             return
         bits = lanes_as_bits(left_by_first_stage(undecided))
+        improves &= not careful
 
         def again() -> None:
             made, undecided, _ = self._reduced(bases, careful=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Body, Value
+from anydml.kernels.elementwise.standardised import KNOWN, LEAST, NOTHING, Standardised, all_known
 from anydml.kernels.match.normal_form import Node, NormalForm, used
 from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats import recorded
@@ -163,6 +164,7 @@ class Shares:
         self.fine_rounder = ROUNDER / 16 - whole
         self.rel = PICKED_REL if self.picks else EXP_REL
         self.ends: tuple[Value, Value] | None = None
+        self.reciprocal: Value | None = None
 
     def begun(self, x: Value) -> list[Value]:
         """The first half of a power: r and 2^(n - k), or the bits of n - k, where x - c = n log 2 + r.
@@ -204,13 +206,14 @@ class Shares:
         """
         share = (2 * self.rel + (depth + 6) * U) * SLACK
         reciprocal = 1 / total
+        self.reciprocal = reciprocal if share < KNOWN / 2 else None
         self.ends = reciprocal * (1 - share), reciprocal * (1 + share)
 
-    def share(self, e: Number) -> Number:
-        """A power divided by the sum."""
+    def share(self, e: Number) -> Standardised:
+        """A power divided by the sum, which `known` tests where its error is at most half of `KNOWN`."""
         assert self.ends is not None
-        low, high = self.ends
-        return Number(
+        (low, high), near = self.ends, self.reciprocal
+        number = Number(
             self.body,
             lambda: e.wide() * high,
             Known(0.0, 1.0),
@@ -218,3 +221,18 @@ class Shares:
             saturated=VANISHING,
             ends=lambda: (e.wide() * low, e.wide() * high),
         )
+
+        def known(data_type: DataType) -> tuple[Value, str]:
+            assert near is not None
+            y = e.wide() * near
+            made = y.converted("fptrunc", y.kind.of("float"))
+            return made, all_known(y, made, self.body.constant(made.kind, LEAST), data_type, certain=True)
+
+        def between(data_type: DataType) -> tuple[Value, Value]:
+            assert near is not None
+            y = (e.wide() * near).converted("fptrunc", e.wide().kind.of("float"))
+            if data_type == DataType.FLOAT16:  # numbers below 2^-126 are 0
+                return y * (1 - 2.0**-23), y * (1 + 2.0**-23)
+            return self.body.fused(y, 1 - 2.0**-22, -NOTHING), self.body.fused(y, 1 + 2.0**-22, NOTHING)
+
+        return Standardised(number, None, *((None, None) if near is None else (known, between)))

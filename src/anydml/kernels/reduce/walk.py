@@ -14,6 +14,7 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise.items import Item, as_number
 from anydml.kernels.elementwise.modular import modular
+from anydml.kernels.elementwise.standardised import Standardised
 from anydml.kernels.numbers.floats import arithmetic
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, constant, settled
 from anydml.kernels.numbers.functions import exponentials
@@ -265,16 +266,27 @@ class RowWalk(MomentWalk):
 
     # --- items ---
 
+    def at_base(self) -> Standardised | None:
+        if self.powers is not None and self.body.target.probe is not None:
+            return None  # probes record the ends
+        return self._share() or super().at_base()
+
+    def _share(self) -> Standardised | None:
+        """The element of a softmax; None if the formula is none."""
+        if self.powers is None:
+            return None
+        self.fill_within([self.powers])
+        assert self.shares is not None
+        return self.shares.share(self.number(self.powers))
+
     def root(self) -> Item:
         """The item that is stored."""
         if self.closest is not None:
             return self.closest
         last = len(self.nodes) - 1
-        target = last if self.powers is None else self.powers
-        self.fill_within([target])
-        if self.powers is not None:
-            assert self.shares is not None
-            return self.shares.share(self.number(self.powers))
+        if (share := self._share()) is not None:
+            return share.number
+        self.fill_within([last])
         return self.items[last] if last in self.items else self._item(last, *self.nodes[last])
 
     def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:

@@ -3,6 +3,9 @@
 A number is a record of 64 bytes: its kind and, if it is finite, an exponent e, a radius r and a midpoint m. The number is
 between (m - r) 2^e and (m + r) 2^e. Sums, products, quotients and roots that fit are exact: their radius is 0. A zero of
 radius 0 is +0.
+
+If |m| = r > 0, the number lies between 0 and 2 m 2^e, and is not 0: its sign is known, however small it is. Functions that
+decay are such numbers far away, and so are products and quotients whose exponents would be below -FARTHEST.
 """
 
 from __future__ import annotations
@@ -45,6 +48,39 @@ define internal void @mark(ptr %out, i64 %kind) noinline {{
   store i64 0, ptr %r, align 8
   %m = getelementptr i8, ptr %out, i64 {MIDPOINT}
   store i256 0, ptr %m, align 8
+  ret void
+}}
+"""
+
+# a number between 0 and +-u 2^e that is not 0, as a record, where u is 1 to 2^508
+_BESIDE_ZERO = f"""
+define internal void @put_beside_zero(ptr %out, i512 %u, i1 %below, i64 %e) noinline {{
+  %z = call i512 @llvm.ctlz.i512(i512 %u, i1 false)
+  %z64 = trunc i512 %z to i64
+  %s0 = sub i64 {512 - RADIUS_BITS + 2}, %z64
+  %s = call i64 @llvm.smax.i64(i64 %s0, i64 0)
+  %k = zext i64 %s to i512
+  %v = lshr i512 %u, %k
+  %v64 = trunc i512 %v to i64
+  %r = add i64 %v64, 1
+  %e1 = add i64 %e, %s
+  %e2 = call i64 @llvm.smax.i64(i64 %e1, i64 {-FARTHEST})
+  %large = icmp sge i64 %e2, {FARTHEST}
+  br i1 %large, label %lost, label %kept
+lost:
+  call void @mark(ptr %out, i64 {UNKNOWN})
+  ret void
+kept:
+  store i64 {FINITE}, ptr %out, align 8
+  %ep = getelementptr i8, ptr %out, i64 {EXPONENT}
+  store i64 %e2, ptr %ep, align 8
+  %rp = getelementptr i8, ptr %out, i64 {RADIUS}
+  store i64 %r, ptr %rp, align 8
+  %mp = getelementptr i8, ptr %out, i64 {MIDPOINT}
+  %r5 = zext i64 %r to i256
+  %minus = sub i256 0, %r5
+  %m = select i1 %below, i256 %minus, i256 %r5
+  store i256 %m, ptr %mp, align 8
   ret void
 }}
 """
@@ -97,14 +133,31 @@ made:
   %near = icmp ult i64 %shifted, {2 * FARTHEST}
   br i1 %near, label %kept, label %far
 far:
+  %abs4 = call i512 @llvm.abs.i512(i512 %m4, i1 false)
+  %signed = icmp ugt i512 %abs4, %r4
+  %small = icmp slt i64 %e4, 0
+  %decayed = and i1 %signed, %small
+  br i1 %decayed, label %tiny, label %far_away
+tiny:
+  %below = icmp slt i512 %m4, 0
+  call void @put_beside_zero(ptr %out, i512 1, i1 %below, i64 {256 - FARTHEST})
+  ret void
+far_away:
   call void @mark(ptr %out, i64 {UNKNOWN})
   ret void
 kept:
+  ; a radius that happens to be |m| becomes larger: the number may be 0
+  %abs5 = call i512 @llvm.abs.i512(i512 %m4, i1 false)
+  %touches = icmp eq i512 %abs5, %r4
+  %blurred = icmp ne i512 %r4, 0
+  %meets = and i1 %touches, %blurred
+  %apart = zext i1 %meets to i512
   store i64 {FINITE}, ptr %out, align 8
   %ep = getelementptr i8, ptr %out, i64 {EXPONENT}
   store i64 %e4, ptr %ep, align 8
   %rp = getelementptr i8, ptr %out, i64 {RADIUS}
-  %r5 = trunc i512 %r4 to i64
+  %r4a = add i512 %r4, %apart
+  %r5 = trunc i512 %r4a to i64
   store i64 %r5, ptr %rp, align 8
   %mp = getelementptr i8, ptr %out, i64 {MIDPOINT}
   %m5 = trunc i512 %m4 to i256
@@ -122,7 +175,7 @@ define internal void @add_ordered(ptr %out, ptr %a, ptr %b) noinline {{
   %bzero = and i1 %bnone, %bsharp
   br i1 %bzero, label %same, label %sum
 same:
-  call void @settle(ptr %out, i512 %a.m, i512 %a.w, i64 %a.e)
+  call void @copy(ptr %out, ptr %a)
   ret void
 sum:
   %d = sub i64 %a.e, %b.e
@@ -143,6 +196,22 @@ sum:
   %m = add i512 %am, %bm
   %w = add i512 %aw, %bw
   %e = sub i64 %a.e, %up
+  %size = call i512 @llvm.abs.i512(i512 %m, i1 false)
+  %open = icmp ule i512 %size, %w
+  br i1 %open, label %signs, label %ball
+signs:
+  %sa = call i64 @sign(ptr %a)
+  %sb = call i64 @sign(ptr %b)
+  %agree = icmp eq i64 %sa, %sb
+  %known = icmp ne i64 %sa, 2
+  %beside = and i1 %agree, %known
+  br i1 %beside, label %zero, label %ball
+zero:
+  %most = add i512 %size, %w
+  %below = icmp eq i64 %sa, -1
+  call void @put_beside_zero(ptr %out, i512 %most, i1 %below, i64 %e)
+  ret void
+ball:
   call void @settle(ptr %out, i512 %m, i512 %w, i64 %e)
   ret void
 }}
@@ -192,6 +261,23 @@ bounded:
   %x = call i512 @llvm.abs.i512(i512 %a.m, i1 false)
   %y = call i512 @llvm.abs.i512(i512 %b.m, i1 false)
   %yb = add i512 %y, %b.w
+  %sa = call i64 @sign(ptr %a)
+  %sb = call i64 @sign(ptr %b)
+  %ta = icmp eq i512 %x, %a.w
+  %tb = icmp eq i512 %y, %b.w
+  %ka = icmp ne i64 %sa, 2
+  %kb = icmp ne i64 %sb, 2
+  %t = or i1 %ta, %tb
+  %known = and i1 %ka, %kb
+  %beside = and i1 %t, %known
+  br i1 %beside, label %zero, label %ball
+zero:
+  %xa = add i512 %x, %a.w
+  %most = mul i512 %xa, %yb
+  %below = icmp ne i64 %sa, %sb
+  call void @put_beside_zero(ptr %out, i512 %most, i1 %below, i64 %e)
+  ret void
+ball:
   %w1 = mul i512 %x, %b.w
   %w2 = mul i512 %yb, %a.w
   %w = add i512 %w1, %w2
@@ -216,6 +302,22 @@ lost:
   call void @mark(ptr %out, i64 {UNKNOWN})
   ret void
 go:
+  %tx = icmp eq i512 %x, %a.w
+  br i1 %tx, label %zero, label %ball
+zero:
+  ; |b| is more than 2^(length - 2), so that 1 / |b| is less than 2^(2 - length)
+  %below0 = icmp slt i512 %a.m, 0
+  %bbelow = icmp slt i512 %b.m, 0
+  %turns = xor i1 %below0, %bbelow
+  %zb = call i512 @llvm.ctlz.i512(i512 %y, i1 false)
+  %zb64 = trunc i512 %zb to i64
+  %xa = add i512 %x, %a.w
+  %eab = sub i64 %a.e, %b.e
+  %ez = add i64 %eab, %zb64
+  %et = sub i64 %ez, {512 - 2}
+  call void @put_beside_zero(ptr %out, i512 %xa, i1 %turns, i64 %et)
+  ret void
+ball:
   %zx = call i512 @llvm.ctlz.i512(i512 %x, i1 false)
   %zy = call i512 @llvm.ctlz.i512(i512 %y, i1 false)
   %zx64 = trunc i512 %zx to i64
@@ -232,9 +334,9 @@ go:
   %ys2 = trunc i512 %ys to i256
   br label %loop
 loop:
-  %i = phi i64 [ 0, %go ], [ %i1, %loop ]
-  %rem = phi i256 [ %xs2, %go ], [ %rem2, %loop ]
-  %q = phi i256 [ 0, %go ], [ %q2, %loop ]
+  %i = phi i64 [ 0, %ball ], [ %i1, %loop ]
+  %rem = phi i256 [ %xs2, %ball ], [ %rem2, %loop ]
+  %q = phi i256 [ 0, %ball ], [ %q2, %loop ]
   %fits = icmp uge i256 %rem, %ys2
   %part = select i1 %fits, i256 %ys2, i256 0
   %rem1 = sub i256 %rem, %part
@@ -334,16 +436,16 @@ done:
 _SIGN = f"""
 define internal i64 @sign(ptr %a) noinline {{
 {_fields("a")}
-  %above = icmp sgt i512 %a.m, %a.w
+  %above = icmp sge i512 %a.m, %a.w
   %minus = sub i512 0, %a.w
-  %below = icmp slt i512 %a.m, %minus
+  %below = icmp sle i512 %a.m, %minus
   %wm = or i512 %a.m, %a.w
   %zero = icmp eq i512 %wm, 0
-  %s1 = select i1 %zero, i64 0, i64 2
-  %s2 = select i1 %below, i64 -1, i64 %s1
-  %s3 = select i1 %above, i64 1, i64 %s2
+  %s1 = select i1 %below, i64 -1, i64 2
+  %s2 = select i1 %above, i64 1, i64 %s1
+  %s3 = select i1 %zero, i64 0, i64 %s2
   ret i64 %s3
 }}
 """
 
-FUNCTIONS = [_MARK, _SETTLE, _ADD, _MULTIPLY, _DIVIDE, _ROOT, _SIGN]
+FUNCTIONS = [_MARK, _BESIDE_ZERO, _SETTLE, _ADD, _MULTIPLY, _DIVIDE, _ROOT, _SIGN]

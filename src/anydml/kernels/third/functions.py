@@ -13,10 +13,12 @@ from anydml.kernels.third.tape import IntegerRegister, Label, NumberRegister, Ta
 REMAINDER = -280  # the remainder of a series is less than 2 to this power
 TERMS = 23  # of the series of exp: 2^(-9 * 23) / 23! < 2^-280
 FAR = 1 << 36  # below -FAR, e^x is not computed
-TINY = record(1 << 59, 1 << 59, -FAR)  # the interval 0 .. 2^(60 - FAR), which contains e^x for x below -FAR
+TINY = record(1 << 59, 1 << 59, -FAR)  # between 0 and 2^(60 - FAR), and not 0: e^x for x below -FAR
 # ln(1 + t) for t from 0 to 1, within 2^-15
 ROUGH = (0.0, 0.99949556, -0.49190896, 0.28947478, -0.13606275, 0.03215845)
+UP_TO_2 = record(1 << 59, 1 << 59, -59)  # between 0 and 2, and not 0
 FARTHEST_ERF = 20  # from here on, erf is 1 within 2^-500
+FARTHEST_ERFC = 13  # from here on, erfc is below 2^-248, as far as 1 - erf is known; it is less than e^(-x^2)
 
 Function = Callable[[Tape, NumberRegister], NumberRegister]
 
@@ -315,8 +317,8 @@ def _erf(t: Tape, x: NumberRegister) -> NumberRegister:
 
 def _erfc(t: Tape, x: NumberRegister) -> NumberRegister:
     out, near, done = t.number(), Label(), Label()
-    t.unless(t.count("is_less", t.value(FARTHEST_ERF), x), near)
-    t.assign(out, t.constant(record(1 << 59, 1 << 59, -560)))
+    t.unless(t.count("is_less", t.value(FARTHEST_ERFC), x), near)
+    t.assign(out, t.make("multiply", t.constant(UP_TO_2), _exp(t, t.make("negate", t.make("multiply", x, x)))))
     t.jump(done)
     t.place(near)
     t.assign(out, t.make("subtract", t.value(1), _erf(t, x)))

@@ -531,6 +531,17 @@ move:
   %m = sext i256 %a.m to i512
   %r = zext i64 %a.r to i512
   %e = add i64 %a.e, %by
+  %abs = call i512 @llvm.abs.i512(i512 %m, i1 false)
+  %touches = icmp eq i512 %abs, %r
+  %blurred = icmp ne i64 %a.r, 0
+  %beside = and i1 %touches, %blurred
+  br i1 %beside, label %zero, label %plain
+zero:
+  %below = icmp slt i512 %m, 0
+  %most = add i512 %r, %r
+  call void @put_beside_zero(ptr %out, i512 %most, i1 %below, i64 %e)
+  br label %end
+plain:
   call void @settle(ptr %out, i512 %m, i512 %r, i64 %e)
   br label %end
 end:

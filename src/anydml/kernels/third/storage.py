@@ -139,7 +139,12 @@ finite:
   %high = add i512 %m, %r
   %p = call i64 @encode_whole(i512 %low, i64 %a.e, i64 %width, i64 %lowest, i64 %infinity, i64 %signbit)
   %h = call i64 @encode_whole(i512 %high, i64 %a.e, i64 %width, i64 %lowest, i64 %infinity, i64 %signbit)
-  %agree = icmp eq i64 %p, %h
+  ; an end of 0 that is not reached from below rounds to -0
+  %end = icmp eq i512 %high, 0
+  %some = icmp ne i64 %a.r, 0
+  %beside = and i1 %end, %some
+  %last = select i1 %beside, i64 %signbit, i64 %h
+  %agree = icmp eq i64 %p, %last
   %r2 = insertvalue {{ i64, i1 }} zeroinitializer, i64 %p, 0
   %r3 = insertvalue {{ i64, i1 }} %r2, i1 %agree, 1
   ret {{ i64, i1 }} %r3

@@ -13,6 +13,7 @@ from anydml.kernels.third.functions import BINARY, UNARY, is_kind, rational_powe
 from anydml.kernels.third.interpreter import FORMS
 from anydml.kernels.third.tape import IntegerRegister, Label, NumberRegister, Tape
 from anydml.schema.expression import Tensor
+from anydml.schema.identities import rewritten
 from anydml.schema.node import INDEX, TRUTH, Expr, Variable
 from anydml.schema.statement import Nest
 from anydml.schema.traversal import bound_by, free, integral, reads_in
@@ -67,13 +68,14 @@ class _Translation:
         self.reads: dict[Tensor, Read] = {}
 
     def made(self) -> Translated:
-        tensors = dict.fromkeys(e.data[0] for e in reads_in(self.nest.body))
+        body = rewritten(self.nest.body)
+        tensors = dict.fromkeys(e.data[0] for e in reads_in(body))
         for tensor in tensors:
             if tensor.definition is not None:
                 raise Untranslatable("a tensor is kept inside")
             self.reads[tensor] = Read(tensor, self.tape.integers)
             self.tape.integers += 1 + len(tensor.sizes)
-        self.tape.do("end", 0, self._stored(self._number(self.nest.body)))
+        self.tape.do("end", 0, self._stored(self._number(body)))
         if len(self.tape._lines) > LONGEST_TAPE:
             raise Untranslatable("the tape is too long")
         return Translated(self.tape, tuple(self.reads.values()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -40,33 +40,43 @@ class Part(NamedTuple):
         return [*(self.layout.streams[k] for k in self.key.formula.others), self.layout.output]
 
 
-class ContractionCall:
+class TiledCall:
     """The kernels of a contraction. The count of the call is the number of elements that the kernels leave undecided."""
 
     def __init__(
         self,
         workspace: Workspace,
-        part: Part,
+        part: Any,
         stage: str,
         output: TensorDesc,
         decision: Decision,
         memory: Mapping[str, DeviceMemory],
     ) -> None:
+        """part: a `Part`, or one of integers."""
         self.workspace, self.opened, self.part = workspace, workspace.opened, part
         self._stage, self._output, self._decision, self._memory = stage, output, decision, memory
         self.number = workspace.call(0)
         found = part.layout
-        self._batches = prod(found.batches)
-        across = self._batches * -(-found.columns // COLUMNS)
-        self._tiles, self._blocks = across * -(-found.rows // ROWS), across * -(-found.rows // BLOCK)
-        self._elements = self._batches * found.rows * found.columns
-        self._words = -(-self._elements // 32)
+        self._batches: int = prod(found.batches)
+        self._words = -(-self._batches * found.rows * found.columns // 32)
         self._kernels: list[Any] = []
-        self._begins = [0, 0, 0]  # the first group of each kernel's next launch
-        self._sizes = (self._tiles, THREADS), (self._blocks, THREADS), (-(-self._words // WORDS), SINGLES)
-        self._units = ROWS * COLUMNS * max(1, found.terms)  # of work for a tile
-        tiles = max(1, UNITS // self._units)
-        self._at_once = [tiles, tiles, max(1, 64 * tiles)]  # groups of each kernel in a launch
+        self._first = 0  # the place of the argument that says where a launch begins
+
+    def _plan(self, sizes: Sequence[tuple[int, int]], units: int) -> None:
+        """The groups of each kernel, and the work items of a group; units: of work for a tile."""
+        self._sizes, self._units = sizes, units
+        self._begins = [0 for _ in sizes]  # the first group of each kernel's next launch
+        tiles = max(1, UNITS // units)
+        self._at_once = [64 * tiles if items == SINGLES else tiles for _, items in sizes]  # groups in a launch
+
+    def _groups(self, height: int) -> int:
+        """The tiles of so many rows and of COLUMNS columns."""
+        found: FloatLayout = self.part.layout
+        return self._batches * -(-found.columns // COLUMNS) * -(-found.rows // height)
+
+    def _tiles(self) -> tuple[int, int]:
+        """The groups of the first kernel, and the work items of a group: on a processor, one computes a block."""
+        return (self._groups(BLOCK), 1) if self.opened.is_processor else (self._groups(ROWS), THREADS)
 
     def launch(self) -> None:
         """Enqueue the kernels. Long work is waited for in pieces."""
@@ -97,7 +107,12 @@ class ContractionCall:
         return len(numbers), len(numbers)
 
     def _make(self) -> None:
-        opened, found, places = self.opened, self.part.layout, self.part.places
+        """Make the kernels."""
+        raise NotImplementedError
+
+    def _arguments(self) -> list[Any]:
+        """The first arguments of all kernels: tensors, numbers, batches, positions. They have to be kept."""
+        found, places = self.part.layout, self.part.places
         base = {name: memory.offset for name, memory in self._memory.items()}
         every = (found.a, found.b, *places)
         offsets = [[base[p.at.base] + p.of(batch).offset for p in every] for batch in product(*map(range, found.batches))]
@@ -108,18 +123,7 @@ class ContractionCall:
         table = found.table if found.table.size else np.zeros(ENTRY, np.int64)
         self._bitmap = self._filled(np.zeros(self._words, np.uint32))
         own = [self._filled(np.array(x, np.int64)) for x in (numbers, offsets, table)]
-        norms = opened.allocate(8 * self._batches * (found.rows + found.columns))
-        dense = opened.allocate(4 * self._blocks)
-        program = opened.program(_text(self._stage, self.part.key))
-        given = [*(self._memory[p.at.base].data for p in every), *own]
-        products, pairs, singles = (opened.kernel(program, name) for name in ("products", "pairs", "singles"))
-        for kernel in (products, pairs):
-            kernel.set_args(*given, norms, self._bitmap, dense, np.int64(0))
-        counts = self.workspace.memory[0]
-        singles.set_args(*given, self._bitmap, counts, np.int64(2 * self.number), np.int64(0), np.int64(self._words))
-        self._first = len(given) + 3  # the place of the argument that says where a launch begins
-        self._own = (given, norms, dense)  # a kernel's arguments do not keep their memory
-        self._kernels = [products, pairs, singles]
+        return [*(self._memory[p.at.base].data for p in every), *own]
 
     def _filled(self, array: NDArray[Any]) -> Any:
         memory = self.opened.allocate(array.nbytes)
@@ -146,6 +150,33 @@ class ContractionCall:
             first = end
 
 
+class ContractionCall(TiledCall):
+    """The kernels of a contraction of floats: tiles, blocks again as pairs, and single elements."""
+
+    def __init__(self, workspace: Workspace, part: Part, *others: Any) -> None:
+        super().__init__(workspace, part, *others)
+        found = part.layout
+        self._blocks = self._groups(BLOCK)
+        singles = -(-self._words // WORDS), SINGLES
+        pairs = self._blocks, 1 if self.opened.is_processor else THREADS
+        self._plan((self._tiles(), pairs, singles), ROWS * COLUMNS * max(1, found.terms))
+
+    def _make(self) -> None:
+        opened, found = self.opened, self.part.layout
+        given = self._arguments()
+        norms = opened.allocate(8 * self._batches * (found.rows + found.columns))
+        dense = opened.allocate(4 * self._blocks)
+        program = opened.program(_text(self._stage, self.part.key, processor=opened.is_processor))
+        products, pairs, singles = (opened.kernel(program, name) for name in ("products", "pairs", "singles"))
+        for kernel in (products, pairs):
+            kernel.set_args(*given, norms, self._bitmap, dense, np.int64(0))
+        counts = self.workspace.memory[0]
+        singles.set_args(*given, self._bitmap, counts, np.int64(2 * self.number), np.int64(0), np.int64(self._words))
+        self._first = len(given) + 3
+        self._own = (given, norms, dense)  # a kernel's arguments do not keep their memory
+        self._kernels = [products, pairs, singles]
+
+
 @lru_cache(maxsize=256)
-def _text(stage: str, key: TextKey) -> str:
-    return text.text(opencl.target(stage), key)
+def _text(stage: str, key: TextKey, *, processor: bool) -> str:
+    return text.text(opencl.target(stage), key, processor=processor)

@@ -76,7 +76,16 @@ def _part(c: Contraction, made: FloatLayout, output: Any) -> Part:
         len(made.table) == 1,
         made.padded,
     )
+    return Part(key, made, numbering(c, made), names_of(c))
+
+
+def numbering(c: Contraction, made: FloatLayout) -> Numbering:
+    """The elements of a contraction, numbered by batches, rows and columns."""
     by_variable = dict(zip(c.variables, c.steps, strict=True))
     steps = [by_variable.get(v, [0] * len(c.start)) for v in made.order]
-    names = {f.name for f in c.factors} | {str(s.name) for s in c.streams if s.name not in (None, SUM)}
-    return Part(key, made, Numbering([v.size for v in made.order], steps, c.start), tuple(sorted(names)))
+    return Numbering([v.size for v in made.order], steps, c.start)
+
+
+def names_of(c: Contraction) -> tuple[str, ...]:
+    """The tensors that a contraction reads."""
+    return tuple(sorted({f.name for f in c.factors} | {str(s.name) for s in c.streams if s.name not in (None, SUM)}))

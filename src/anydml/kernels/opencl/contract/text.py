@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from anydml.kernels.code import opencl
 from anydml.kernels.code.targets import Target
@@ -35,26 +36,49 @@ class TextKey(NamedTuple):
     padded: bool
 
 
-def text(target: Target, key: TextKey) -> str:
-    """The program with the kernels "products", "pairs" and "singles"."""
+def text(target: Target, key: TextKey, *, processor: bool) -> str:
+    """The program with the kernels "products", "pairs" and "singles". processor: whether the device is one."""
     functions = ElementFunctions(target, key.formula)
-    count = len(functions.pointers)
-    places = []
-    for k, pointer in enumerate(functions.pointers):
-        row, depth, line, across = (f"n[N_STREAMS + {4 * k + i}]" for i in range(4))
-        places.append(f"{pointer} + (offsets[{2 + k}] + r * {row} + z * {depth} + y * {line} + x * {across})")
-    numbers = dict(
-        THREADS=THREADS, ACROSS=ACROSS, DOWN=THREADS // ACROSS, COLUMNS=COLUMNS, ROWS=ROWS, BLOCK=BLOCK,
-        GROUPS=ROWS * ACROSS // THREADS, DEPTH=DEPTH, DEEP=DEEP, MOST=MOST, SINGLES=SINGLES, WORDS=WORDS, STREAMS=count,
-        PADDED=int(key.padded), ONE_POSITION=int(key.one_position),
-        A_BY_TERM=int(key.by_term[0]), B_BY_TERM=int(key.by_term[1]),
-    )  # fmt: skip
-    lines = [f"#define {name} {value}" for name, value in numbers.items()]
-    lines.append(f'#define UNROLLED _Pragma("unroll {UNROLL}")')
-    lines.append(f"#define STREAM_POINTERS {', '.join(f'global uchar *{p}' for p in functions.pointers)}")
-    lines.append(f"#define STREAM_PLACES {', '.join(places)}")
+    lines = definitions(key, functions.pointers, functions.pointers)
+    numbers = dict(MOST=MOST, SINGLES=SINGLES, WORDS=WORDS)
+    lines += [f"#define {name} {value}" for name, value in numbers.items()]
     for side, t in zip("AB", key.factors, strict=True):
         lines += [f"#define {side}_TYPE {_TYPES[t]}", f"#define {side}_WIDE(x) ({_WIDE[t]})"]
-    lines.append(_HALF)
-    own = Path(__file__).with_name("products.cl").read_text()
-    return opencl.program([functions.first(), functions.pair(), functions.sum(), "\n".join(lines), "", own])
+        lines.append(f"#define {side}_VALUE(x, i) {side}_WIDE(x)")
+    lines += [_HALF, *numbers_of("double", "double8", 8, "-0.0", "fma(u, v, w)"), f"#define TILES {int(not processor)}", ""]
+    files = ("blocks.cl", "float_blocks.cl") if processor else ()
+    return opencl.program([
+        functions.first(), functions.pair(), functions.sum(), *lines, *own("terms.cl", "products.cl", *files),
+    ])  # fmt: skip
+
+
+def numbers_of(number: str, vector: str, lanes: int, nothing: str, added: str) -> list[str]:
+    """The macros of blocks: see blocks.cl."""
+    macros = {"NUMBER": number, "VECTOR": vector, "LANES": lanes, "NOTHING": nothing, "ADDED(u, v, w)": added}
+    return [f"#define {name} {value}" for name, value in macros.items()]
+
+
+def definitions(key: Any, pointers: Sequence[str], read: Sequence[str]) -> list[str]:
+    """The macros of all tiles. key: a `TextKey`, or one of integers. read: the pointers that elements are made of."""
+    numbers = dict(
+        THREADS=THREADS, ACROSS=ACROSS, DOWN=THREADS // ACROSS, COLUMNS=COLUMNS, ROWS=ROWS, GROUPS=ROWS * ACROSS // THREADS,
+        DEPTH=DEPTH, DEEP=DEEP, BLOCK=BLOCK, STREAMS=len(pointers), PADDED=int(key.padded), ONE_POSITION=int(key.one_position),
+        A_BY_TERM=int(key.by_term[0]), B_BY_TERM=int(key.by_term[1]),
+    )  # fmt: skip
+    return [
+        *(f"#define {name} {value}" for name, value in numbers.items()),
+        f'#define UNROLLED _Pragma("unroll {UNROLL}")',
+        f"#define STREAM_POINTERS {', '.join(f'global uchar *{p}' for p in pointers)}",
+        f"#define STREAM_PLACES {', '.join(place(pointers.index(p), p) for p in read)}",
+    ]
+
+
+def place(k: int, pointer: str, along: str = "rzyx") -> str:
+    """The address of an element of a stream, by the row r and the column's z, y, x, or by some of them."""
+    steps = [f"{name} * n[N_STREAMS + {4 * k + i}]" for i, name in enumerate("rzyx") if name in along]
+    return f"{pointer} + ({' + '.join([f'offsets[{2 + k}]', *steps])})"
+
+
+def own(*names: str) -> list[str]:
+    """Files of OpenCL C beside this one."""
+    return [Path(__file__).with_name(name).read_text() for name in names]

@@ -1,0 +1,40 @@
+/* Sums of products of float64 in tiles of SIDE x SIDE elements, for each of several batches. The terms are added in order;
+   after so many of them, their sum is added to the total. Strides are in bytes, and so are the places in the scratch. */
+kernel __attribute__((reqd_work_group_size(THREADS, 1, 1)))
+void tiles(global uchar *scratch, long a, long b, long to, int rows, int columns, int terms, long a_row, long b_column,
+           long b_term, long to_row, long a_batch, long b_batch, long to_batch, int together) {
+  local double a_tile[DEPTH][SIDE + 1], b_tile[DEPTH][SIDE + 1];
+  int lid = (int)get_local_id(0), x = lid % 16, y = lid / 16;
+  long over = (columns + SIDE - 1) / SIDE, down = (rows + SIDE - 1) / SIDE, tile = (long)get_group_id(0);
+  int c0 = (int)(tile % over) * SIDE, r0 = (int)(tile / over % down) * SIDE, until = 0;
+  long batch = tile / over / down;
+  global const uchar *from_a = scratch + a + batch * a_batch, *from_b = scratch + b + batch * b_batch;
+  double total[4][4], part[4][4];
+  for (int i = 0; i < 4; ++i) for (int j = 0; j < 4; ++j) total[i][j] = part[i][j] = -0.0; /* -0 if all terms are */
+  for (int k0 = 0; k0 < terms; k0 += DEPTH) {
+    for (int e = lid; e < SIDE * DEPTH; e += THREADS) {
+      int k = min(k0 + e % DEPTH, terms - 1), r = min(r0 + e / DEPTH, rows - 1);
+      a_tile[e % DEPTH][e / DEPTH] = *(global const double *)(from_a + r * a_row + k * 8L);
+      int i = b_term == 8 ? e % DEPTH : e / SIDE, j = b_term == 8 ? e / DEPTH : e % SIDE;
+      k = min(k0 + i, terms - 1);
+      b_tile[i][j] = *(global const double *)(from_b + min(c0 + j, columns - 1) * b_column + k * b_term);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    int count = min(DEPTH, terms - k0);
+    for (int k = 0; k < count; ++k) {
+      double u[4], v[4];
+      for (int i = 0; i < 4; ++i) u[i] = a_tile[k][y + 16 * i], v[i] = b_tile[k][x + 16 * i];
+      for (int i = 0; i < 4; ++i) for (int j = 0; j < 4; ++j) part[i][j] = fma(u[i], v[j], part[i][j]);
+    }
+    if ((until += DEPTH) == together) {
+      until = 0;
+      for (int i = 0; i < 4; ++i) for (int j = 0; j < 4; ++j) total[i][j] += part[i][j], part[i][j] = -0.0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  for (int i = 0; i < 4; ++i) for (int j = 0; j < 4; ++j) {
+    int r = r0 + y + 16 * i, c = c0 + x + 16 * j;
+    if (r < rows && c < columns)
+      *(global double *)(scratch + to + batch * to_batch + r * to_row + c * 8L) = total[i][j] + part[i][j];
+  }
+}

@@ -1,0 +1,71 @@
+"""Attention on OpenCL devices: every stage has the CPU's bits, in one piece and in several, with ordinary and hostile data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anydml as dml
+from agreement import bits
+from anydml import UnsupportedError
+from anydml.kernels.code import llvm
+from anydml.kernels.opencl.attention import calls
+from attention_cases import FORMS, MASKS, described, drawn, made
+from every_kernel import SOAK, Ran
+
+pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
+
+
+@pytest.fixture(scope="module", params=["first", "second", "exact"] if SOAK > 1 else ["first"])  # drivers compile slowly
+def there(request: pytest.FixtureRequest) -> dml.Device:
+    try:
+        return dml.Device("opencl", stage=request.param)
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+
+
+def compared(there: dml.Device, found: tuple[Any, Any, Any]) -> int:
+    """The number of outputs, after a check that two executions have the CPU's bits."""
+    inputs, outputs, fields = found
+    desc = described(inputs, outputs, fields)
+    both = []
+    for device in (there, dml.Device("cpu")):
+        compiled = device.compile(desc)
+        assert device is not there or compiled.kernel_name == "attention:opencl"
+        arrays = {name: np.full_like(x, 85) for name, x in outputs.items()}
+        bound = compiled.bind(**inputs, **arrays)
+        for _ in range(2):
+            bound.execute()
+        both.append(arrays)
+    for name, x in both[0].items():
+        np.testing.assert_array_equal(bits(x), bits(both[1][name]), f"{name}, {fields}")
+    return sum(x.size for x in outputs.values())
+
+
+def everything(seed: int, **sizes: int) -> tuple[Any, Any, dict[str, Any]]:
+    """Attention with a past of some length, a mask, biases and terms, the second time with other sizes by the same kernels."""
+    return made(np.random.default_rng(seed), "lengths", "BOOLEAN", bias=True, term=True, present=True, **sizes)
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:underflow")
+def test_outputs_have_the_bits_of_the_cpu(there: dml.Device, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One kernel, or in `make soak` each form and mask with small and larger sizes. Hostile data reach every stage."""
+    outputs = compared(there, everything(1, queries=70, keys=90, size=20, value_size=66, heads=1))
+    for seed in (2, 4, 6, 7):
+        few = everything(seed, batch=1, queries=4, keys=9, value_size=66, heads=1)
+        outputs += compared(there, drawn(np.random.default_rng(seed), few))
+    monkeypatch.setattr(calls, "SCRATCH", 60_000)  # some queries at a time
+    outputs += compared(there, drawn(np.random.default_rng(4), everything(4, queries=50, heads=1)))
+    monkeypatch.undo()
+    for case in range(70 * (SOAK - 1)):
+        rng = np.random.default_rng([39, case])
+        most = {"queries": 40, "keys": 90, "size": 70, "value_size": 70} if case % 3 else {"queries": 5, "keys": 12}
+        sizes: dict[str, Any] = {name: int(rng.integers(1, n)) for name, n in most.items()}
+        sizes |= {"heads": int(rng.integers(1, 3)), "groups": int(rng.integers(1, 3)), "batch": int(rng.integers(1, 3))}
+        parts = {"bias": case % 3 == 0, "term": case % 4 == 0, "present": case % 2 == 0}
+        dtype = np.float16 if case // 35 % 2 else np.float32
+        found = made(rng, FORMS[case % 7], MASKS[case % 5], dtype, **sizes, **parts)
+        outputs += compared(there, drawn(rng, found) if case % 6 else found)
+    ran(outputs, 10_000)

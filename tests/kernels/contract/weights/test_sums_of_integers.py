@@ -1,0 +1,115 @@
+"""Rows times weights of 4 bits as sums of integers: bounds hold, and the bits are those of separate operators."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import anydml as dml
+import hostile_data
+from anydml.kernels.call.address import address_of
+from anydml.kernels.call.steps import prepared, table
+from anydml.kernels.code import engine, llvm
+from anydml.kernels.code.targets import named
+from anydml.kernels.contract.weights import integers, packing
+from anydml.kernels.contract.weights.factor import WeightsFactor
+from anydml.tensor import DataType
+from drawn_contractions import Rng, pick
+from every_kernel import SOAK, Compared
+
+Array = np.ndarray[Any, np.dtype[Any]]
+pytestmark = [
+    pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here"),
+    pytest.mark.skipif(named("avx512_vnni") is None, reason="this processor has no 512-bit dot products of bytes"),
+    pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:underflow"),
+]
+OUTPUTS = 10_000_000 if SOAK > 1 else 4_000
+SCALES = ["any", "halves", "apart", "zeros"]
+
+
+def scales_of(kind: str, rng: Rng, sizes: tuple[int, int]) -> Array:
+    """Scales. halves: of 11 bits, so that no weight is rounded; apart: of very different sizes."""
+    drawn = (rng.random(sizes) + 0.01) * rng.choice([-1, 1], sizes)
+    if kind == "halves":
+        drawn = drawn.astype(np.float16)
+    if kind == "apart":
+        drawn = np.ldexp(drawn, rng.integers(-50, 50, sizes))
+    if kind == "zeros":
+        drawn[rng.random(sizes) < 0.4] = 0
+    found: Array = drawn.astype(np.float32)
+    return found
+
+
+@pytest.mark.parametrize("kind", SCALES)
+@pytest.mark.parametrize("block", [32, 128])
+def test_bounds(kind: str, block: int) -> None:
+    """The kernels' sums differ from the exact ones by less than the norms say, and by about as much."""
+    target, rng, largest = named("avx512_vnni"), np.random.default_rng(block), 0.0
+    assert target is not None
+    for terms, x in (
+        (1024, rng.standard_normal(1024)),
+        (256, np.ldexp(rng.random(256) - 0.5, rng.integers(-90, 90, 256))),
+        (128, np.ldexp(rng.random(128), -140)),
+        (4096, rng.standard_normal(4096) * np.where(rng.random(4096) < 0.01, 1000, 1)),
+        (256, rng.random(256) * (rng.random(256) < 0.1)),
+    ):
+        scales = scales_of(kind, rng, (24, terms // block))
+        elements = rng.integers(0, 16, (24, terms)).astype(np.uint8)
+        w = WeightsFactor(DataType.FLOAT32, (24, terms), False, 4, elements, scales, np.full_like(scales, 8, np.uint8))
+        assert packing.as_integers(w, target)
+        packed = packing.packed(w, target, integers=True)
+        assert (packed.of_errors == 0) == (kind == "halves" or not packed.factors[: 24 * packed.units // packed.span * 8].any())
+        row, sums, counter = packing.aligned(8 * terms).view(np.float64), np.empty(24), np.empty(8)
+        row[:] = x.astype(np.float32)
+        chunks = packed.units // packed.span
+        sizes = packed.units * integers.DIGIT_BYTES, chunks * integers.NUMBERS, integers.FACTS
+        digits, numbers, facts = (np.empty(n, np.uint8) for n in sizes)
+        where = [address_of(a) for a in (digits, numbers, facts)]
+        shares = (int(np.float64(s).view(np.int64)) for s in (packed.of_errors, packed.of_scales))
+        first = engine.compiled(integers.digits, target, packed.span)
+        second = engine.compiled(integers.summed, target, packed.span, packed.of_errors > 0)
+        of_weights = address_of(packed.words), address_of(packed.factors), 3, chunks, address_of(sums), address_of(counter)
+        for code, given in ((first, (address_of(row), packed.units, *where, *shares)), (second, (*where, *of_weights))):
+            prepared([table(code, np.array([given], np.int64))], target, (row, digits, numbers, facts, packed, sums, counter))()
+        bound = facts.view(np.float64)[0] * packed.norms[:24]
+        exact = [math.fsum(products) for products in w.dequantised().astype(np.float64) * row]
+        assert (np.abs(sums - exact) <= bound).all()
+        largest = max(largest, float((np.abs(sums - exact) / bound).max()))
+    assert largest > 0.01
+
+
+def test_fused_and_unfused(compared: Compared) -> None:
+    """Also with a residual behind the product, and for several rows and threads."""
+    outputs = case = 0
+    while outputs < OUTPUTS:
+        rng = np.random.default_rng(case)
+        block, m = int(pick(rng, [32, 64, 96, 128, 256])), int(pick(rng, [1, 1, 2, 4]))
+        terms, rows = block * int(rng.integers(1, 9)), int(rng.integers(1, 600)) + 4096 // block
+        dtype, low = pick(rng, [("uint4", 0), ("int4", -8)])
+        kind = SCALES[case % len(SCALES)]
+        elements = rng.integers(low, low + 16, (rows, terms)).astype(getattr(ml_dtypes, dtype))
+        scales, zeros = scales_of(kind, rng, (rows, terms // block)), np.full((rows, terms // block), low + 8)
+        added = rng.standard_normal((m, rows)).astype(np.float32) if rng.random() < 0.3 else None
+
+        def product(x: Any) -> Any:
+            w = dml.dequantize(x.constant(elements), [scales, zeros.astype(elements.dtype)])  # noqa: B023
+            made = dml.gemm(x, w.transpose(1, 0))
+            return made if added is None else dml.activation_relu(dml.element_wise_add(made, added))  # noqa: B023
+
+        graph = dml.graph(product, x=dml.TensorDesc("FLOAT32", (m, terms)))
+        device = dml.Device(isa="avx512_vnni", threads=1 + case % 2)
+        one, other = (graph.compile(device, fuse=fuse) for fuse in (True, False))
+        assert "contract.weights:compiled" in [part.kernel_name for part in one.call.parts]
+        for data in hostile_data.KINDS[case % 3 :: 3]:
+            x = hostile_data.values("float32", (m, terms), rng, data)
+            made = [np.empty((m, rows), np.float32) for _ in range(2)]
+            for compiled, output in zip((one, other), made, strict=True):
+                compiled.bind(x=x, output=output).execute()
+            assert made[0].tobytes() == made[1].tobytes(), (case, kind, data, block, m, terms, rows, dtype)
+            outputs += made[0].size
+        case += 1
+    compared("outputs of sums of integers", outputs, OUTPUTS)
