@@ -61,8 +61,8 @@ def shares_of_bounds(w: WeightsFactor, x: Array) -> Array:
     given: dict[str, int] = {"row": address_of(row), "units": packed.units, "errors": errors, "scales": scales}
     given |= {"words": address_of(packed.words), "factors": address_of(packed.factors), "groups": count // 8, "chunks": chunks}
     given |= {"sums": address_of(sums), "counter": address_of(counter), **made}
-    first = engine.compiled(integers.digits, target, packed.span)
-    second = engine.compiled(integers.summed, target, packed.span, packed.of_errors > 0)
+    first = engine.compiled(integers.digits, target, packed.span, packed.general)
+    second = engine.compiled(integers.summed, target, packed.span, packed.of_errors > 0, packed.general)
     for code, signature in ((first, integers.DIGIT_ARGUMENTS), (second, integers.SUM_ARGUMENTS)):
         arguments = np.array([[given[name] for name in signature.names]], np.int64)
         prepared([table(code, arguments)], target, (row, digits, numbers, facts, packed, sums, counter))()
@@ -72,15 +72,18 @@ def shares_of_bounds(w: WeightsFactor, x: Array) -> Array:
     return found
 
 
-def drawn(kind: str, rng: Rng, terms: int, block: int) -> WeightsFactor:
+def drawn(kind: str, rng: Rng, terms: int, block: int, zero: int | None = 8) -> WeightsFactor:
     scales = scales_of(kind, rng, (24, terms // block))
     elements = rng.integers(0, 16, (24, terms)).astype(np.uint8)
-    return WeightsFactor(DataType.FLOAT32, (24, terms), False, 4, elements, scales, np.full_like(scales, 8, np.uint8))
+    zeros = np.full(scales.shape, zero or 0, np.uint8)
+    if zero is None:
+        zeros = rng.integers(0, 16, scales.shape).astype(np.uint8)
+    return WeightsFactor(DataType.FLOAT32, (24, terms), False, 4, elements, scales, zeros)
 
 
 @pytest.mark.parametrize("kind", SCALES)
-@pytest.mark.parametrize("block", [32, 128])
-def test_bounds(kind: str, block: int) -> None:
+@pytest.mark.parametrize(("block", "zero"), [(32, 8), (32, None), (128, 8), (128, None)])
+def test_bounds(kind: str, block: int, zero: int | None) -> None:
     """The kernels' sums differ from the exact ones by less than the norms say."""
     rng, largest = np.random.default_rng(block), 0.0
     for terms, x in (
@@ -90,19 +93,19 @@ def test_bounds(kind: str, block: int) -> None:
         (4096, rng.standard_normal(4096) * np.where(rng.random(4096) < 0.01, 1000, 1)),
         (256, rng.random(256) * (rng.random(256) < 0.1)),
     ):
-        shares = shares_of_bounds(drawn(kind, rng, terms, block), x)
+        shares = shares_of_bounds(drawn(kind, rng, terms, block, zero), x)
         assert (shares <= 1).all()
         largest = max(largest, float(shares.max()))
     assert largest > 0.01
 
 
-@pytest.mark.parametrize("block", [32, 128])
-def test_bounds_are_reached(block: int) -> None:
+@pytest.mark.parametrize(("block", "zero"), [(32, 8), (128, 8), (32, None)])
+def test_bounds_are_reached(block: int, zero: int | None) -> None:
     """Errors of weights that all meet the largest rest of two digits, with the same sign, are a good part of the bound."""
     rng = np.random.default_rng(block)
-    w = drawn("any", rng, 1024, block)
-    scales = np.repeat(w.scales[0], block).astype(np.float64)
-    errors = w.dequantised()[0] - (w.elements[0].astype(np.float64) - 8) * scales
+    w = drawn("any", rng, 1024, block, zero)
+    scales, zeros = (np.repeat(x[0], block).astype(np.float64) for x in (w.scales, w.zeros))
+    errors = w.dequantised()[0] - (w.elements[0] - zeros) * scales
     shares = shares_of_bounds(w, 0.75 + np.sign(errors) * (2.0**-15 - 2.0**-21))
     assert 0.3 < shares[0] < 0.6  # more if a part of the bound were missing
 
@@ -118,6 +121,8 @@ def test_fused_and_unfused(compared: Compared) -> None:
         kind = SCALES[case % len(SCALES)]
         elements = rng.integers(low, low + 16, (rows, terms)).astype(getattr(ml_dtypes, dtype))
         scales, zeros = scales_of(kind, rng, (rows, terms // block)), np.full((rows, terms // block), low + 8)
+        if case % 3 == 0:
+            zeros = rng.integers(low, low + 16, zeros.shape)
         added = rng.standard_normal((m, rows)).astype(np.float32) if rng.random() < 0.3 else None
 
         def product(x: Any) -> Any:
