@@ -77,7 +77,7 @@ def drawn(kind: str, rng: Rng, terms: int, block: int, zero: int | None = 8) -> 
     elements = rng.integers(0, 16, (24, terms)).astype(np.uint8)
     zeros = np.full(scales.shape, zero or 0, np.uint8)
     if zero is None:
-        zeros = rng.integers(0, 16, scales.shape).astype(np.uint8)
+        zeros[:] = rng.integers(0, 16, scales.shape)
     return WeightsFactor(DataType.FLOAT32, (24, terms), False, 4, elements, scales, zeros)
 
 
