@@ -127,6 +127,8 @@ kernels/numbers/functions/
     kernels/reduce/test_reduce_bounds.py kernels/elementwise/test_elementwise_doubled.py
 kernels/numbers/measured/
     kernels/windows/test_window_bounds.py kernels/nests
+kernels/numbers/singles.py
+    operators/test_eight_bit_floats.py kernels/elementwise/test_narrow_maps.py kernels/elementwise/test_elementwise_types.py
 kernels/numpy/
     kernels/numpy
 kernels/order/

@@ -239,14 +239,17 @@ class FloatPlan:
         return Arguments(zip(self.stream_names, values, strict=True))
 
     def stored(self, key: EpilogueKey, some: range, columns: range, streams: Arguments, **values: At | int) -> Step:
-        """The step that stores a block. values: what depends on the algorithm; the epilogue does not read the others."""
-        found, none = self.layout, self.counter
-        block = Arguments(rows=len(some), first=columns.start, count=len(columns), n1=found.flat[1], n2=found.flat[2])
-        listed = Arguments(list=self.entries, counter=self.counter, terms=found.terms)
+        """The step that stores a block. values: those that the algorithm has."""
+        (_, n1, n2), none = self.layout.flat, self.counter
+        block = Arguments(rows=len(some), first=columns.start, count=len(columns), n1=n1, n2=n2, terms=self.layout.terms)
         unread = Arguments(a_norms=none, rests=none, a_low=none, b_low=none, done=self.constants.none)
         code = engine.compiled(epilogue.block, self.target, key)
         arguments = with_streams(epilogue.ARGUMENTS, len(self.places))
-        return arguments.step(code, **block, **listed, **unread | values, **streams)
+        return arguments.step(code, **block, **{**unread, **values}, **streams, list=self.entries, counter=self.counter)
+
+    def stored_again(self, step: Step, key: EpilogueKey, factor: int) -> Step:
+        """The step that stores a block once more, with another factor."""
+        return epilogue.ARGUMENTS.changed(step, engine.compiled(epilogue.block, self.target, key), factor=factor)
 
 
 def bound_factor(additions: int) -> int:
