@@ -144,7 +144,7 @@ def convolution(rng: Rng, most: int = 9, channels: int = 4, *, square: bool = Fa
     reach = {1: 2 * most, 2: most, 3: max(most // 2, 2)}[spatial]
     inner, taps = some(rng, 1, reach, spatial), (3, 3) if square else some(rng, 1, 3, spatial)
     steps = rng.random(2) < (0 if square else 0.6)
-    strides, dilations = (some(rng, 1, 3, spatial) if step else (1,) * spatial for step in steps)
+    strides, dilations = (some(rng, 1, m, spatial) if step else (1,) * spatial for step, m in zip(steps, (4, 3), strict=True))
     start, end = ([int(n) for n in rng.integers(0, 4, spatial)] for _ in range(2))
     outer = []
     for a, (size, stride) in enumerate(zip(inner, strides, strict=True)):

@@ -56,9 +56,12 @@ def _lengths(at: IntegerLayout, everything: OutputPart) -> tuple[int, int, int, 
     return outer, inner, rows, panels
 
 
-def threads_for(at: IntegerLayout, most: int) -> int:
-    """The number of threads that work on the problem."""
-    return most if at.problem.products >= at.tuning.alone else 1
+def threads_for(at: IntegerLayout, most: int, by_channel: bool) -> int:
+    """The number of threads that work on the problem. by_channel: each product's factor of A serves one channel alone."""
+    p = at.problem
+    fetched = math.prod(p.batches) * p.k * p.n * at.tuning.rows_of_fetching  # to read B takes as long as so many rows do
+    work = p.products * at.tuning.products_by_channel if by_channel else max(p.products, fetched)
+    return most if work * 256 >= at.tuning.alone * at.target.vector_bytes * at.dot.group else 1
 
 
 def pieces(at: IntegerLayout, part: OutputPart, threads: int, packed: bool) -> list[OutputPart]:

@@ -29,10 +29,12 @@ class IntegerPlan:
     The number of steps does not grow with batches, rows, columns and products: repeated steps are planned once.
     """
 
+    by_channel = False  # whether groups have one channel and one filter
+
     def __init__(self, p: IntegerProblem, target: Target, threads: int, owned: bool, lines: int | None = None) -> None:
         self.at, self.owned = IntegerLayout(p, target, lines), owned
         self.scratch, self.passing, self.packed, self.spare = map(Scratch, ("scratch", "passing", "packed", "spare"))
-        self.threads = partition.threads_for(self.at, threads)
+        self.threads = partition.threads_for(self.at, threads, self.by_channel)
         self.packing: Steps = []
         self.rounds: list[Rounds] = []
 

@@ -14,7 +14,10 @@ class IntegerTuning(NamedTuple):
     """The choice of an algorithm, the number of threads, and the amounts that are computed at once."""
 
     short: int = 1 << 20  # products so few that other threads can wait for them
-    alone: int = 4 << 20  # products below which a second thread costs more than it brings
+    # products of fours in vectors of 64 bytes, below which a second thread costs more than it brings (10 us); some take longer:
+    alone: int = 2 << 20
+    products_by_channel: int = 16  # one of a group with one channel and one filter: these take 8 to 16 times as long
+    rows_of_fetching: int = 12  # an element of B in a product of few rows, as long as that many rows take
     long: int = 1 << 32  # products, of 16 bits in vectors of 128, that take about a tenth of a second
     most_rows: int = 1 << 16  # rows of A that have records at once: each takes as much memory as a row of 64 elements
 

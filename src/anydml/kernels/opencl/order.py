@@ -31,7 +31,7 @@ RADIX, DIGIT = 16, 4
 UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 
 
-class OrderKey(NamedTuple):
+class LinesKey(NamedTuple):
     """The data types; None for an absent output. dims: the dimensions of lines."""
 
     element: DataType
@@ -74,7 +74,7 @@ def lower(problem: Problem, machine: Machine) -> Built | Refused:
 # --- sums of counts ---
 
 
-class Sums(NamedTuple):
+class RunningSums(NamedTuple):
     """The levels of exclusive sums: where in scratch, in bytes, the counts of each begin, and their number."""
 
     starts: Sequence[int]
@@ -95,7 +95,7 @@ class Sums(NamedTuple):
         return made
 
 
-def sums(start: int, count: int) -> Sums:
+def sums(start: int, count: int) -> RunningSums:
     """The levels of sums of so many counts, in scratch from a byte on."""
     starts, counts = [start], [count]
     past = start + _whole(4 * count)
@@ -103,7 +103,7 @@ def sums(start: int, count: int) -> Sums:
         starts.append(past)
         counts.append(-(-counts[-1] // BLOCK))
         past += _whole(4 * counts[-1])
-    return Sums(starts, counts, past)
+    return RunningSums(starts, counts, past)
 
 
 def chunk_of(n: int, lines: int) -> int:
@@ -125,11 +125,11 @@ def shape_of(workspace: Workspace, rows: Sequence[Sequence[int]]) -> Any:
 
 
 @lru_cache(maxsize=64)
-def program(key: OrderKey | ListKey) -> str:
+def program(key: LinesKey | ListKey) -> str:
     """The program of sorted lines, or of a list."""
     lines = [f"#define BLOCK {BLOCK}", f"#define ELEMENT {UNSIGNED[key.element.element_bits]}", f"#define DIMS {key.dims}"]
     functions = []
-    if isinstance(key, OrderKey):
+    if isinstance(key, LinesKey):
         body, kind = Body(opencl.target()), Kind(f"i{key.element.element_bits}")
         wide = Kind(f"i{max(32, kind.bits)}")
         made = keys(Value(body, "%bits", kind), key.element, decreasing=key.decreasing).converted("zext", wide)
@@ -162,7 +162,7 @@ def _ranked(
     loops = merged([Loop(m, tuple([s[d] for s in strides])) for d, m in enumerate(found.sizes) if d != found.axis])
     lines = prod(loop.turns for loop in loops)
     positions = given[2]
-    key = OrderKey(
+    key = LinesKey(
         found.source.data_type,
         None if positions is None else positions.data_type,
         found.values is not None,

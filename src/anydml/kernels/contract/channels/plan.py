@@ -78,6 +78,8 @@ def filters_of(p: ByChannel) -> Arguments:
 class ChannelPlan(FilterPlan):
     """The steps of a convolution by channels."""
 
+    by_channel = True
+
     def __init__(self, p: ByChannel, target: Target, threads: int) -> None:
         super().__init__(p.problem, target, threads, p.owned)
         self.of, at = p, self.at

@@ -31,6 +31,8 @@ def serves(p: ByChannel, target: Target) -> bool:
 class TapsPlan(FilterPlan):
     """The steps of a convolution by channels that multiplies two taps at a time."""
 
+    by_channel = True
+
     def __init__(self, p: ByChannel, target: Target, threads: int) -> None:
         super().__init__(p.problem, target, threads, p.owned)
         self.of, at = p, self.at

@@ -23,7 +23,7 @@ Arrays = Callable[[str], NDArray[Any]]
 ONES = 1 << 12  # work items that go through a list
 
 
-class Launch(NamedTuple):
+class StepLaunch(NamedTuple):
     """A launch of a kernel. units: of work for an item. stage: the stage that it computes, -1 for none."""
 
     name: str
@@ -55,9 +55,9 @@ class RecurrenceCall:
             self._make()
         steps, _, sequences, units = self.plan.found.sizes
         key = self.plan.key
-        self._launch(Launch("begin", 0, max(sequences * units, 2 * steps * len(key.stages), sequences), 1))
+        self._launch(StepLaunch("begin", 0, max(sequences * units, 2 * steps * len(key.stages), sequences), 1))
         for n, source in enumerate(key.sources):
-            self._launch(Launch(f"pack{n}", 0, len(source.blocks) * units, 4 * self.plan.terms[n]))
+            self._launch(StepLaunch(f"pack{n}", 0, len(source.blocks) * units, 4 * self.plan.terms[n]))
         self._go_on(0, 0)
 
     def is_open(self, counts: NDArray[np.int32]) -> bool:
@@ -93,7 +93,7 @@ class RecurrenceCall:
             if self._second.get(one.stage):
                 self._decide(one.step, one.stage)
 
-    def _sequence(self, step: int, stage: int) -> Iterator[Launch]:
+    def _sequence(self, step: int, stage: int) -> Iterator[StepLaunch]:
         """The launches from a stage of a step on."""
         steps, _, sequences, units = self.plan.found.sizes
         key, chunk, terms = self.plan.key, self.plan.chunk, self.plan.terms
@@ -107,20 +107,20 @@ class RecurrenceCall:
                 for n, source in enumerate(key.sources):
                     if source.kind == INPUT:
                         rows = -(-many * sequences // ROWS)
-                        yield Launch(f"input{n}", t, rows * units, 2 * ROWS * len(source.blocks) * terms[n], many)
+                        yield StepLaunch(f"input{n}", t, rows * units, 2 * ROWS * len(source.blocks) * terms[n], many)
             for s in range(stage if t == step else 0, len(key.stages)):
-                yield Launch(f"stage{s}", t, sequences * units, 500 + work[s], stage=s)
+                yield StepLaunch(f"stage{s}", t, sequences * units, 500 + work[s], stage=s)
         for n, (result, _) in enumerate(key.results):
-            yield Launch(f"result{n}", 0, (1 if result.last else steps) * sequences * units, 1)
+            yield StepLaunch(f"result{n}", 0, (1 if result.last else steps) * sequences * units, 1)
 
     def _decide(self, step: int, stage: int) -> None:
         """Enqueue the second stage of a step's elements. It usually has nothing to do."""
         _, _, sequences, units = self.plan.found.sizes
         for name in self._second[stage]:
             items = min(sequences * units, ONES) if name == f"second{stage}" else sequences * units
-            self._launch(Launch(name, step, items, 1))
+            self._launch(StepLaunch(name, step, items, 1))
 
-    def _launch(self, one: Launch) -> None:
+    def _launch(self, one: StepLaunch) -> None:
         kernel, most = self._kernels[one.name], max(GROUP, UNITS // one.units)
         first, stops = 0, one.stage >= 0 and not self._second.get(one.stage)
         kernel.set_arg(self._place, np.int32(one.step))

@@ -35,7 +35,7 @@ class SumSource(NamedTuple):
 
 
 class DirectionKey(NamedTuple):
-    """What a program depends on; tensors are given by their numbers.
+    """All that a program depends on; tensors are given by their numbers.
 
     starts: of the states' initial values, None for zeros. lengths: of the sequences' lengths.
     """

@@ -91,7 +91,7 @@ class FactorPacking:
         """Steps that pack some columns of a batch, beginning with the first column of a panel."""
         found = self.layout
         step, rest = divmod(found.b.columns[2], self.factors[1].dtype.itemsize)
-        step = 0 if rest or step not in (1, 2) else step
+        step = 0 if rest or step not in panels.STEPS else step
         flat = flat_panels.serves(found, self.factors[1].dtype.itemsize)
         for part, across in self.parts(columns):
             if flat:

@@ -32,12 +32,12 @@ class Filled:
         self.data_type, self.step, self.padded = data_type, step, padded
         self.wide = target.vector_bytes // 8  # float64 of a vector
         self.width, self.across = across * self.wide, across
-        # stored at once: half a vector if every second element is read
+        # stored at once: half a vector if every second element is read, and so on
         self.lanes = target.vector_bytes // 4 // max(step, 1)
         self.places = [n // max(step, 1) for n in range(self.lanes * max(step, 1))]
 
     def _straight(self, from_: str, to: str) -> list[Value]:
-        """Copy the elements of a panel's row, which are contiguous or every second one."""
+        """Copy the elements of a panel's row, which are contiguous, or every second or fourth one."""
         body, size = self.body, self.data_type.dtype.itemsize
         kind = Kind(f"i{8 * size}", self.wide)
 
@@ -45,8 +45,10 @@ class Filled:
             place = size * self.wide * n * self.step
             if self.step == 1:
                 return body.loaded(kind, from_, place)
-            active = body.constants("i1", [k % 2 == 0 for k in range(2 * self.wide)])  # the last may be outside of the tensor
-            return self._every_second(body.masked(Kind(kind.element, 2 * self.wide), body.at(from_, place), active))
+            active = body.constants(
+                "i1", [k % self.step == 0 for k in range(self.step * self.wide)]
+            )  # the last may be outside of the tensor
+            return self._apart(body.masked(Kind(kind.element, self.step * self.wide), body.at(from_, place), active))
 
         singles = [self._single(read(n)) for n in range(self.across)]
         for n, single in enumerate(singles):
@@ -59,8 +61,9 @@ class Filled:
         for place in range(0, self.width * self.step * self.data_type.dtype.itemsize, LINE):
             prefetch(self.body, 2, next_, place)
 
-    def _every_second(self, bits: Value) -> Value:
-        order, lanes = ", ".join(f"i32 {n}" for n in range(0, bits.kind.lanes, 2)), bits.kind.lanes // 2
+    def _apart(self, bits: Value) -> Value:
+        """The elements that are `step` apart."""
+        order, lanes = ", ".join(f"i32 {n}" for n in range(0, bits.kind.lanes, self.step)), bits.kind.lanes // self.step
         text = f"shufflevector {bits!r}, {bits!r}, <{lanes} x i32> <{order}>"
         return self.body.value(text, Kind(bits.kind.element, lanes))
 
@@ -168,7 +171,7 @@ class Filled:
             if not self.step:
                 return self._single(self._gathered(kind, at, active))
             bits = body.masked(Kind(kind.element, many), at, active)
-            return self._single(self._every_second(bits) if self.step > 1 else bits)
+            return self._single(self._apart(bits) if self.step > 1 else bits)
 
         def write(at: str, place: str) -> None:
             body.stored(read(at), place)

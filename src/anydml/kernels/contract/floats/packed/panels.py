@@ -22,6 +22,7 @@ from anydml.tensor import DataType
 # from0 .. end2: in each dimension, the half-open range of the columns for which all terms count
 INSIDE = ("from0", "end0", "from1", "end1", "from2", "end2")
 ARGUMENTS = Signature("*b first count n1 n2 s0 s1 s2 channels term positions *table *into panel *norms " + " ".join(INSIDE))
+STEPS = (1, 2, 4)  # strides of columns, in elements, that are read without gathers
 
 
 def packed(target: Target, data_type: DataType, across: int, step: int, padded: bool) -> str:
@@ -29,7 +30,7 @@ def packed(target: Target, data_type: DataType, across: int, step: int, padded: 
 
     first, count: the columns; the last panel may be partial. panel: bytes from one panel to the next. norms: the root of the
     sum of squares of each column, rounded up; negative if some terms do not count. step: the stride in elements along a run,
-    1 or 2, or 0 for any stride. padded: whether some terms do not count for some columns.
+    one of STEPS, or 0 for any stride. padded: whether some terms do not count for some columns.
     """
     return Panels(target, data_type, across, step, padded).text()
 
