@@ -59,7 +59,7 @@ kernels/contract/quantised/
 kernels/contract/winograd/
     kernels/contract/winograd
 kernels/copy/
-    kernels/copy
+    kernels/copy operators/test_operators.py
 kernels/evaluate/
     devices/test_stages_of_families.py devices/test_stages.py
 kernels/elementwise/

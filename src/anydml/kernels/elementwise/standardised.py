@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from anydml.exact.formats import FORMATS
@@ -275,11 +276,13 @@ def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Stand
         return unsure & ~unsure if infinite is None else unsure & infinite
 
     singles = [n.single for n in (*of.get("g", ()), *of.get("b", ()))]
+    alone = shared.m is None and b is None  # a zero stays one
 
     def known(data_type: DataType) -> tuple[Value, str]:
         made = y.converted("fptrunc", y.kind.of("float"))
         # the limits of a line are never NaN
-        return made, all_known(y, made, to_reach(), data_type, certain=not singles)
+        zero = of["x"][0].single if alone else None
+        return made, all_known(y, made, to_reach(), data_type, certain=not singles, zero=zero)
 
     def to_reach() -> Value:
         of_term, of_factor, limit = shared.limits
@@ -298,16 +301,17 @@ def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Stand
         number = replace(number, err=None, rel=shared.rel, known=replace(number.known, least=-MOST_DIGITS))
     if None in singles or of["x"][0].single is None:
         return Standardised(number, doubt if shared.near is not None else None, None if None in singles else known)
-    return Standardised(number, doubt if shared.near is not None else None, known, lambda _: _ends(shared.singles, of))
+    return Standardised(number, doubt if shared.near is not None else None, known, partial(_ends, shared.singles, of))
 
 
-def _ends(shared: LineSingles, of: Mapping[str, list[Number]]) -> tuple[Value, Value]:
+def _ends(shared: LineSingles, of: Mapping[str, list[Number]], data_type: DataType) -> tuple[Value, Value]:
     """Ends of an element in float32, or NaN."""
     x, own = of["x"][0].single, [n.single for n in of.get("b", ())]
     assert x is not None
     body = x.body
     g = of["g"][0].single if "g" in of else None
-    if shared.slope is not None and shared.shift is not None and g is None and not own and body.has_fma:
+    moved = not (shared.m is None and shared.b is None)
+    if moved and shared.slope is not None and shared.shift is not None and g is None and not own and body.has_fma:
         head, tail = (body.fused(x, a, c) for a, c in zip(shared.slope, shared.shift, strict=True))
         y = head + tail
         error = body.fused(y.magnitude(), shared.rel + 3 * V * WIDER, shared.apart)
@@ -328,6 +332,9 @@ def _ends(shared: LineSingles, of: Mapping[str, list[Number]]) -> tuple[Value, V
     elif b is not None:
         y = y + b
     n = shared.rounded[0] + rounded
+    if shared.m is None and not terms and data_type == DataType.FLOAT16:
+        error = _of_product(shared, y, shared.rel + (n + 2) * V * WIDER)
+        return y - error, y + error
     error = shared.least + shared.off if g is None else body.fused(g.magnitude(), shared.off, shared.least)
     of_term = shared.rel + (n + max(len(terms) - 1, 0) + shared.rounded[1]) * V * WIDER
     for term in terms:
@@ -336,17 +343,29 @@ def _ends(shared: LineSingles, of: Mapping[str, list[Number]]) -> tuple[Value, V
     return y - error, y + error
 
 
-def all_known(y: Value, made: Value, limit: Value, data_type: DataType, *, certain: bool) -> str:
+def _of_product(shared: LineSingles, y: Value, rel: Value) -> Value:
+    """The error of a product, which has its sign: what is lost below 2^-126 is 0 as a FLOAT16."""
+    return y.body.fused(y.magnitude(), rel, shared.least - NOTHING)  # `least` is either, or infinite
+
+
+def all_known(
+    y: Value, made: Value, limit: Value, data_type: DataType, *, certain: bool, zero: Value | None = None
+) -> str:  # fmt: skip
     """Whether, in all lanes, the numbers within `KNOWN` |y| of y are stored as one element; made: y rounded to float32.
 
-    limit: what |y| has to reach; certain: whether the limit is known not to be NaN.
+    limit: what |y| has to reach, infinite where nothing is known; certain: whether it is known not to be NaN. zero: a number
+    with which y is exactly 0.
     """
     if data_type == DataType.FLOAT32:
         beside = beside_ties(y)
     else:
         limit = at_least(limit, NORMAL[data_type])
         beside = beside_half_ties(made, data_type)
-    return all_set(reaches(made, limit, certain=certain) & beside)
+    found = reaches(made, limit, certain=certain) & beside
+    if zero is not None:
+        nothing = ((made.bits() | zero.bits()) & 0x7FFFFFFF).compared("eq", 0)
+        found = found | nothing & limit.compared("olt", float("inf"))
+    return all_set(found)
 
 
 def reaches(x: Value, limit: Value, *, certain: bool) -> Value:
