@@ -8,7 +8,6 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Repeat, Step
@@ -22,32 +21,12 @@ from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.contract.floats.second import refine
 from anydml.kernels.contract.floats.shares import ThreadShare, pieces, turns
 from anydml.kernels.contract.floats.tuning import FloatTuning
-from anydml.kernels.contract.geometry import Scratch
+from anydml.kernels.contract.geometry import ConstantTables, Scratch
 from anydml.kernels.contract.repeats import repeated
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
 from anydml.tensor import DataType
 
 Steps = Iterable[Step | Repeat]
-
-
-class FloatTables:
-    """Tables that steps read, in one array. none: its start, 64 bytes of zeros."""
-
-    none = At("constants")
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = [bytes(64)]
-        self.size = 64
-
-    def add(self, table: NDArray[np.int64]) -> At:
-        raw = table.tobytes()
-        at = At("constants", self.size)
-        self.parts.append(raw + bytes(-len(raw) % 64))
-        self.size += len(self.parts[-1])
-        return at
-
-    def array(self) -> NDArray[np.uint8]:
-        return np.frombuffer(bytearray().join(self.parts), np.uint8)
 
 
 class FloatProblem(NamedTuple):
@@ -76,7 +55,7 @@ class FloatMemory(NamedTuple):
     kept: Scratch
     scratch: Scratch
     packed: Scratch
-    constants: FloatTables
+    constants: ConstantTables
 
 
 class FloatPlan:

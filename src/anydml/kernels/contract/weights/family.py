@@ -17,8 +17,8 @@ from anydml.kernels.code.targets import wanted
 from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import FloatLayout, layout
-from anydml.kernels.contract.floats.plan import FloatMemory, FloatProblem, FloatTables
-from anydml.kernels.contract.geometry import Scratch
+from anydml.kernels.contract.floats.plan import FloatMemory, FloatProblem
+from anydml.kernels.contract.geometry import ConstantTables, Scratch
 from anydml.kernels.contract.weights.factor import WEIGHTS, Dequantisation, WeightsFactor, dequantised_factor
 from anydml.kernels.contract.weights.packing import as_integers, fitting, packed
 from anydml.kernels.contract.weights.plan import FACTORS, NORMS, ROWS_OF_INTEGERS, SCALES, WORDS, ZEROS, plan_of, serves
@@ -72,7 +72,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     p = FloatProblem(target, made, Stored(formula, types, at), factors, machine.threads, tuning.TUNING)
     if not serves(p):
         return Refused("panels are not whole groups of columns")
-    memory = FloatMemory(Scratch("scratch"), Scratch("passing"), Scratch("packed"), FloatTables())
+    memory = FloatMemory(Scratch("scratch"), Scratch("passing"), Scratch("packed"), ConstantTables())
     weights = packed(factor, target, integers=integers)
     with guard:
         plan = plan_of(p, memory, weights)

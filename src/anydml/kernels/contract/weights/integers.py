@@ -1,8 +1,9 @@
 """Sums of rows times weights of 4 bits as sums of integers: the elements times digits of the row, by dot products of bytes.
 
-An element q of 4 bits stands for the weight w = (q - 8) s + d u: s is the scale, u the last place of s, and d an integer, at
-most 4, the error of rounding (q - 8) s. So a sum of x w is s times a sum of x (q - 8), plus u times a sum of x d. In each chunk
-of terms, x is an integer of five digits of 8 bits times a power of two; the sum of x d, smaller by 2^-24, needs two.
+An element q of 4 bits stands for the weight w = (q - z) s + d u: z is the zero point, s the scale, u the last place of s, and
+d an integer, at most 8, the error of rounding (q - z) s. So a sum of x w is s times a sum of x (q - z), plus u times a sum of
+x d. In each chunk of terms, x is an integer of five digits of 8 bits times a power of two; the sum of x d, smaller by 2^-24,
+needs two.
 
 The rest of x, which these digits leave, is measured while they are made: its norm times the column's is the bound of the error
 (Cauchy and Schwarz).
@@ -23,10 +24,11 @@ DIGITS, HIGH, SHORT = 5, 3, 2  # digits of x; those of the first sum, the others
 ORDER = (0, 3, 1, 4, 2)  # of digits, so that sums that follow each other do not wait for each other
 LANES = 16  # of int32
 DIGIT_BYTES = DIGITS * TERMS  # of a word's terms
-FACTOR_BYTES = 8 * ROWS  # of a chunk's factors
+FACTOR_BYTES = {False: 8 * ROWS, True: 24 * ROWS}  # of a chunk's factors; whether zero points are not all CENTRE
+MIDDLE = {False: CENTRE, True: 2 * CENTRE}  # added to errors, which are doubled, so that they are not negative
 FACTS = 16  # bytes of facts
 ROUNDED_AT = [INEXACT.index(abs(n)) if abs(n) in INEXACT else 128 for n in range(-CENTRE, CENTRE)]  # 128: exact
-NUMBERS = 32  # bytes of a chunk's numbers: a power of two and a correction as float64, and as float32
+NUMBERS = 32  # bytes of a chunk's numbers: a power of two and corrections, as float64 and as float32
 EVEN = 1 << 31  # added to the first sum in even lanes
 RUN = 8  # chunks whose small parts are added in float32
 POINT = 38  # bits of the integers: |x| < 2^e becomes an integer below 2^38
@@ -40,8 +42,8 @@ DIGIT_ARGUMENTS = Signature("*row units *digits *numbers *facts errors scales")
 SUM_ARGUMENTS = Signature("*digits *numbers *facts *words *factors groups chunks *sums *counter")
 
 
-def digits(target: Target, span: int) -> str:
-    """The kernel that makes digits of a row, in chunks of `span` words; arguments: DIGIT_ARGUMENTS."""
+def digits(target: Target, span: int, general: bool) -> str:
+    """The kernel that makes digits of a row, in chunks of `span` units; arguments: DIGIT_ARGUMENTS."""
     body = Body(target)
     DIGIT_ARGUMENTS.load(body)
     lanes = 8
@@ -97,23 +99,23 @@ def digits(target: Target, span: int) -> str:
             high_total = high_total + highest
             for k, part in enumerate((x - (rounded - ROUND) * unit, left(y, highest, 24), left(y, higher, 16), x)):
                 squares[k] = body.fused(part, part, squares[k])
+        at = body.at("%digits", body.op(f"mul i64 {c}, {span * DIGIT_BYTES}"))
         for k in range(span):
             for i in range(DIGITS):
-                at = body.at("%digits", body.op(f"mul i64 {c}, {span * DIGIT_BYTES}"))
-                for half in (0, 1):
-                    n = 4 * k + half
-                    low, high_ = ((flipped[m].shifted_right(8 * (DIGITS - 1 - i), signed=False) & 255) for m in (n, n + 2))
-                    body.stored(
-                        (low | high_ << 8).converted("trunc", Kind("i16", lanes)), at, (k * DIGITS + i) * TERMS + 16 * half
-                    )
+                four = [x.shifted_right(8 * (DIGITS - 1 - i), signed=False) & 255 for x in flipped[4 * k : 4 * k + 4]]
+                for n in (0, 1):  # the terms of a byte's low half, then of its high half
+                    both = (four[n] | four[n + 2] << 8).converted("trunc", Kind("i16", lanes))
+                    body.stored(both, at, (k * DIGITS + i) * TERMS + 16 * n)
         place = body.at("%numbers", body.op(f"mul i64 {c}, {NUMBERS}"))
         relative = power(e - top + 1023)
         summed = body.call("llvm.vector.reduce.add.v8i64", Kind("i64"), total).converted("sitofp", one)
         body.stored(relative * 2.0**16, place)
-        body.stored((summed * (-CENTRE / 2) - EVEN * 2.0**16) * relative, place, 8)
+        halved = summed * -0.5
+        body.stored((halved * (0.0 if general else CENTRE) - EVEN * 2.0**16) * relative, place, 8)
+        body.stored(halved * relative, place, 24)
         body.stored(relative.converted("fptrunc", Kind("float")), place, 16)
         high_sum = body.call("llvm.vector.reduce.add.v8i64", Kind("i64"), high_total).converted("sitofp", Kind("float"))
-        body.stored(high_sum * (-CENTRE / 4), place, 20)
+        body.stored(high_sum * (-MIDDLE[general] / 4), place, 20)
         return squares
 
     zero = body.constant(wide, 0.0)
@@ -129,16 +131,19 @@ def digits(target: Target, span: int) -> str:
     rest, short, low, row = map(norm, squares)
     errors, scales = (Value(body, body.op(f"bitcast i64 %{x} to double"), one) for x in ("errors", "scales"))
     additions = (Value(body, chunks, Kind("i64")).converted("uitofp", one) + 20) * 2.0**-53
-    of_singles = (low * 15 + row * (24 * 2.0**-24)) * scales * ((RUN + 4) * 2.0**-24)
-    bound = rest + short * errors + of_singles + row * (scales * 16 + 1) * additions
+    of_singles = (low * 15 + row * (3 * MIDDLE[general] * 2.0**-24)) * scales * ((RUN + 6) * 2.0**-24)
+    bound = rest + short * errors + of_singles + row * (scales * 32 + 1) * additions
     body.stored(bound * SLACK + power(top - 64), "%facts")
     body.stored(power(top - POINT), "%facts", 8)
     body.do("ret i64 0")
     return kernel(body, list(body.declared))
 
 
-def summed(target: Target, span: int, inexact: bool) -> str:
-    """The kernel that sums a row times groups of columns; inexact: whether weights were rounded. Arguments: SUM_ARGUMENTS."""
+def summed(target: Target, span: int, inexact: bool, general: bool) -> str:
+    """The kernel that sums a row times groups of columns; arguments: SUM_ARGUMENTS.
+
+    inexact: whether weights were rounded; general: as in `PackedWeights`.
+    """
     body = Body(target)
     SUM_ARGUMENTS.load(body)
     body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
@@ -146,7 +151,7 @@ def summed(target: Target, span: int, inexact: bool) -> str:
     octets = Kind("i8", 4 * LANES)
     unit_bytes = ROWS * TERMS // 2
     group_words = body.op(f"mul i64 %chunks, {span * unit_bytes}")
-    group_factors = body.op(f"mul i64 %chunks, {FACTOR_BYTES}")
+    group_factors = body.op(f"mul i64 %chunks, {FACTOR_BYTES[general]}")
     final = body.loaded(Kind("double"), "%facts", 8)
 
     def shuffled(x: Value, indices: list[int], other: Value | None = None) -> Value:
@@ -163,9 +168,11 @@ def summed(target: Target, span: int, inexact: bool) -> str:
         """Four lanes, each of them in four lanes that follow each other."""
         return shuffled(x, [k // 4 for k in range(LANES)])
 
-    def errors(at: str, first: int) -> Value:
-        """For each element of 4 bits, twice the error of rounding its weight, in last places of the scale, plus CENTRE."""
-        read = one_of_each(body.loaded(Kind("i32", 4), at, first)).cast(octets)
+    def errors(factors: str, g: int) -> Value:
+        """For each element of 4 bits, twice the error of rounding its weight, in last places of the scale, plus MIDDLE."""
+        if general:
+            return body.loaded(octets, factors, 8 * ROWS + 64 * g)
+        read = one_of_each(body.loaded(Kind("i32", 4), factors, 4 * ROWS + 16 * g)).cast(octets)
         places = body.constants("i8", ROUNDED_AT * 4)
         signs = body.constants("i8", [-1 if k % 16 < CENTRE else 0 for k in range(64)])
         offsets = body.constants("i8", [CENTRE + (k % 16 < CENTRE) for k in range(64)])
@@ -203,12 +210,13 @@ def summed(target: Target, span: int, inexact: bool) -> str:
         digits_at = body.at("%digits", body.op(f"mul i64 {chunk}, {span * DIGIT_BYTES}"))
         numbers = body.at("%numbers", body.op(f"mul i64 {chunk}, {NUMBERS}"))
         words = body.at(words, body.op(f"mul i64 {chunk}, {span * unit_bytes}"))
-        factors = body.at(factors, body.op(f"mul i64 {chunk}, {FACTOR_BYTES}"))
+        factors = body.at(factors, body.op(f"mul i64 {chunk}, {FACTOR_BYTES[general]}"))
         for line in range(0, span * unit_bytes, LINE):
             prefetch(body, 1, words, AHEAD + line)
-        prefetch(body, 1, factors, AHEAD)
-        sums = [three_sums(words, digits_at, g, errors(factors, 4 * ROWS + 16 * g) if inexact else None) for g in range(2)]
-        power, correction = (body.splat(body.loaded(Kind("double"), numbers, n), 8) for n in (0, 8))
+        for line in range(0, FACTOR_BYTES[general], LINE):
+            prefetch(body, 1, factors, AHEAD + line)
+        sums = [three_sums(words, digits_at, g, errors(factors, g) if inexact else None) for g in range(2)]
+        power, correction, of_zeros = (body.splat(body.loaded(Kind("double"), numbers, n), 8) for n in (0, 8, 24))
         small, short = (body.splat(body.loaded(Kind("float"), numbers, n), LANES) for n in (16, 20))
         made = []
         for g, (high, low, error) in enumerate(sums):
@@ -217,13 +225,18 @@ def summed(target: Target, span: int, inexact: bool) -> str:
             scale, wide_four = one_of_each(four), four.converted("fpext", Kind("double", 4))
             pair = high.cast(Kind("i64", LANES // 2))
             pair = pair.shifted_right(32, signed=True) + (pair & 0xFFFFFFFF)
-            part = body.fused(pair.converted("sitofp", wide), power, correction)
+            added = correction
+            if general:
+                zeros = body.loaded(Kind("i32", 4), factors, 4 * ROWS + 16 * g) & 255
+                eight = shuffled(zeros, [n // 2 for n in range(8)]).converted("sitofp", wide)
+                added = body.fused(eight, of_zeros, correction)
+            part = body.fused(pair.converted("sitofp", wide), power, added)
             total = body.fused(part, shuffled(wide_four, [n // 2 for n in range(8)]), total)
-            added = low.converted("sitofp", single) * scale
+            small_part = low.converted("sitofp", single) * scale
             if inexact:
                 exponent = (scale.bits() & 0x7F800000).cast(single)
-                added = body.fused(error.converted("sitofp", single) + short, exponent, added)
-            made += [total, body.fused(added, small, rest)]
+                small_part = body.fused(error.converted("sitofp", single) + short, exponent, small_part)
+            made += [total, body.fused(small_part, small, rest)]
         return made
 
     def group(g: str, _: list[Value]) -> list[Value]:

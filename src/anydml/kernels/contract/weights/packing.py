@@ -52,10 +52,13 @@ class WeightsKey(NamedTuple):
 
 class PackedWeights(NamedTuple):
     """words: group after group, and in it unit after unit, a vector for each row; scales and zeros: group after group, block
-    after block, one for each row. norms: of each row, rounded up. unit: terms of a unit; units, blocks: of a row. factors: of
-    `integers`, for each group and chunk: the scales, and then, of each row, twice the errors of the products of INEXACT
-    with the scale, in last places of the scale, as bytes. span: units of a chunk, or 0. of_errors, of_scales: the most that the
-    norm of a row's rounding errors, and that of its terms' scales, is of its norm in `norms`."""
+    after block, one for each row. norms: of each row, rounded up. unit: terms of a unit; units, blocks: of a row.
+
+    factors: of `integers`, for each group and chunk: the scales, and then, of each row, twice the errors of the products of
+    INEXACT with the scale, in last places of the scale, as bytes. If zero points are not all CENTRE (`general`): the scales,
+    the zero points, and errors of all 16 elements, plus `integers.MIDDLE`. span: units of a chunk, or 0. of_errors, of_scales:
+    the most that the norm of a row's rounding errors, and that of its terms' scales, is of its norm in `norms`.
+    """
 
     key: WeightsKey
     words: NDArray[np.uint8]
@@ -69,6 +72,11 @@ class PackedWeights(NamedTuple):
     span: int = 0
     of_errors: float = 0.0
     of_scales: float = 0.0
+
+    @property
+    def general(self) -> bool:
+        """Whether zero points are not all CENTRE."""
+        return self.key.zero != CENTRE
 
     @property
     def group_bytes(self) -> int:
@@ -101,14 +109,13 @@ def word_of(w: WeightsFactor, target: Target) -> int:
 
 
 def as_integers(w: WeightsFactor, target: Target) -> bool:
-    """Whether `integers` has kernels for these weights: rounded to float32, in blocks of whole units, with zero points of 8."""
+    """Whether `integers` has kernels for these weights: rounded to float32, in blocks of whole units."""
     sizes = np.abs(w.scales[w.scales != 0])
     return (
         "avx512vnni" in target.features
         and w.bits == 4
         and w.data_type is DataType.FLOAT32
         and w.block % TERMS == 0
-        and bool((w.zeros == CENTRE).all())
         and bool(((sizes >= SCALES[0]) & (sizes <= SCALES[1])).all())
     )
 
@@ -140,42 +147,49 @@ def packed(w: WeightsFactor, target: Target, *, integers: bool = False) -> Packe
     of_scales = np.zeros(groups * group + SLACK)
     of_scales[:rows] = np.sqrt((w.scales.astype(np.float64) ** 2).sum(1) * block)
     bounds = np.hypot(norms(w, groups * group), of_scales) * NORM_SLACK
-    inexact = _inexact(scales)
-    of_errors = _error_norms(w, inexact)
+    errors = _errors(scales, zeros)
+    of_errors = _error_norms(w, errors)
     shares = [float((x / bounds[:rows]).max()) * NORM_SLACK for x in (of_errors, of_scales[:rows])]
-    factors = _factors(scales, inexact, group, block // (unit * span))
+    factors = _factors(scales, None if key.zero == CENTRE else zeros, errors, group, block // (unit * span))
     return PackedWeights(key, *arrays, bounds, unit, units, blocks, factors, span, *shares)
 
 
-def _error_norms(w: WeightsFactor, inexact: NDArray[np.float64]) -> NDArray[np.float64]:
+def _error_norms(w: WeightsFactor, errors: NDArray[np.float64]) -> NDArray[np.float64]:
     """The norm of the rounding errors of each row's weights."""
-    places = [INEXACT.index(abs(n)) if abs(n) in INEXACT else len(INEXACT) for n in range(-CENTRE, CENTRE)]
-    squares = np.zeros((*inexact.shape[:2], len(INEXACT) + 1))
-    squares[:, :, :-1] = inexact**2
-    found, by_element = np.empty(len(w.elements)), squares[:, :, places]
+    found = np.empty(len(w.elements))
     for first in range(0, len(found), 256):
-        some = slice(first, first + 256)
+        some = slice(first, min(first + 256, len(found)))
         elements = w.elements[some].reshape(-1, w.scales.shape[1], w.block).astype(np.intp)
-        found[some] = np.sqrt(np.take_along_axis(by_element[some][: len(elements)], elements, 2).sum((1, 2)))
+        found[some] = np.sqrt((np.take_along_axis(errors[some], elements, 2) ** 2).sum((1, 2)))
     return found
 
 
-def _inexact(scales: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The errors of the products of INEXACT with scales, {rows, blocks, errors}."""
-    exact = scales.astype(np.float64)
-    return np.stack([(np.float32(n) * scales).astype(np.float64) - n * exact for n in INEXACT], 2)
+def _errors(scales: NDArray[np.float32], zeros: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """The errors of rounding the weights of the 16 elements, {rows, blocks, 16}."""
+    found = np.empty((*scales.shape, 16))
+    for element in range(16):
+        differences = element - zeros.astype(np.float32)
+        found[:, :, element] = (differences * scales).astype(np.float64) - differences * scales.astype(np.float64)
+    return found
 
 
-def _factors(scales: NDArray[np.float32], inexact: NDArray[np.float64], group: int, times: int) -> NDArray[np.uint8]:
+def _factors(
+    scales: NDArray[np.float32], zeros: NDArray[np.uint8] | None, errors: NDArray[np.float64], group: int, times: int
+) -> NDArray[np.uint8]:
     """`PackedWeights.factors`; times: chunks of a block."""
     count, blocks = scales.shape
-    places = np.ldexp(1.0, np.frexp(scales.astype(np.float64))[1] - np.finfo(np.float32).nmant - 1)
-    errors = (2 * inexact / places[:, :, None]).astype(np.int8)
-    by_chunk = [
-        np.ascontiguousarray(np.repeat(x, times, 1).reshape(count // group, group, -1, 4).transpose(0, 2, 1, 3))
-        for x in (scales.view(np.uint8).reshape(count, blocks, 4), errors.view(np.uint8))
-    ]
-    found = np.concatenate(by_chunk, 2)
+    places = np.ldexp(1.0, np.frexp(scales.astype(np.float64))[1] - np.finfo(np.float32).nmant - 1)[:, :, None]
+    parts = [scales.view(np.uint8).reshape(count, blocks, 4)]
+    if zeros is None:
+        inexact = errors[:, :, [CENTRE + n for n in INEXACT]]
+        parts.append((2 * inexact / places).astype(np.int8).view(np.uint8))
+    else:  # four bytes of each row, so that a chunk's factors are whole lines
+        parts += [np.repeat(zeros[:, :, None], 4, 2), (2 * errors / places + 2 * CENTRE).astype(np.uint8)]
+    by_chunk = []
+    for x in parts:
+        grouped = np.repeat(x, times, 1).reshape(count // group, group, -1, x.shape[2]).transpose(0, 2, 1, 3)
+        by_chunk.append(grouped.reshape(-1, group * x.shape[2]))
+    found = np.concatenate(by_chunk, 1)
     made = aligned(found.nbytes + SLACK)
     made[: found.nbytes] = found.reshape(-1)
     return made

@@ -126,7 +126,7 @@ class RowsOfIntegers(FewRowsOfWeights):
     def _packed(self, batch: tuple[int, ...], piece: ThreadShare) -> Iterator[Step]:
         yield from super()._packed(batch, piece)
         weights = self.weights
-        code = engine.compiled(integers.digits, self.target, weights.span)
+        code = engine.compiled(integers.digits, self.target, weights.span, weights.general)
         shares = Arguments(errors=_bits(weights.of_errors), scales=_bits(weights.of_scales))
         for m, where in enumerate(self.digits):
             row = self.rows.at + m * self.layout.terms * 8
@@ -136,9 +136,12 @@ class RowsOfIntegers(FewRowsOfWeights):
         weights = self.weights
         group, chunks = weights.key.group, weights.units // weights.span
         first, groups = columns.start // group, self._whole(len(columns)) // group
-        words, factors = At(WORDS, first * weights.group_bytes), At(FACTORS, first * chunks * integers.FACTOR_BYTES)
+        words, factors = (
+            At(WORDS, first * weights.group_bytes),
+            At(FACTORS, first * chunks * integers.FACTOR_BYTES[weights.general]),
+        )
         packed = Arguments(words=words, factors=factors, groups=groups, chunks=chunks)
-        code = engine.compiled(integers.summed, self.target, weights.span, weights.of_errors > 0)
+        code = engine.compiled(integers.summed, self.target, weights.span, weights.of_errors > 0, weights.general)
         where = self.digits[at]
         yield integers.SUM_ARGUMENTS.step(code, **where, **packed, sums=self.sums, counter=self.counter)
         return Arguments(factor=_bits(1.0), a_norms=where["facts"])

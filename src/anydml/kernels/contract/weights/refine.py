@@ -104,7 +104,7 @@ class _RefiningWeights(Refining):
         return together(joined(found[:count], found[count:]))
 
     def _along(self, row: str, c: str, starts: list[Value], term: Term) -> list[Value]:
-        """What `term` carries along the terms of an element."""
+        """The values that `term` carries along the terms of an element."""
         body, lanes = self.body, self.body.target.vector_bytes // 8
         left = body.at("%a", body.op(f"mul i64 {row}, %a_row"))
         group = self.weights.group
