@@ -2,9 +2,9 @@
 
 The demo models, ResNet-18 and MobileNetV2 of floats and of integers, a quantised MobileNetV2, an encoder, networks of LSTM and
 GRU, and a decoder with weights of 4 bits; their weights are random. Each is compiled fused and not, and executed twice from
-arrays and twice from buffers. Prints, for each, the outputs, how many of them differ, and how many steps and copies are not on
-the device when inputs and outputs are buffers; with --times, the time beside the CPU device's. Files of other models may be
-given: their inputs are random. It needs NumPy, llvmlite, pyopencl, python-flint and onnx.
+arrays and twice from buffers. Prints, for each, the outputs, how many of them differ, how many steps are not on the device when
+inputs and outputs are buffers, and the bytes of indices that this machine looks at; with --times, the time beside the CPU
+device's. Files of other models may be given: their inputs are random. It needs NumPy, llvmlite, pyopencl, python-flint, onnx.
 """
 
 from __future__ import annotations
@@ -34,12 +34,16 @@ Arrays = Mapping[str, Array]
 
 
 class Found(NamedTuple):
-    """A model's comparison. steps: of a call on buffers; elsewhere: those of the processor, and copies between the memories."""
+    """A model's comparison. steps: of a call on buffers. elsewhere: those of the processor, and copies to the device.
+
+    judged: the bytes that are copied to this machine, where rules about indices are checked.
+    """
 
     outputs: int
     differ: int
     steps: int
     elsewhere: list[str]
+    judged: int
 
 
 class Case(NamedTuple):
@@ -149,7 +153,7 @@ def compared(case: Case, there: dml.Device, here: dml.Device, ways: Sequence[boo
     wanted = {name: x.copy() for name, x in outputs.items()}
     inputs = _taken(case)
     case.graph.compile(here).bind(**inputs, **wanted).execute()
-    found = Found(0, 0, 0, [])
+    found = Found(0, 0, 0, [], 0)
     for fuse in ways:
         compiled = case.graph.compile(there, fuse=fuse)
         bound = compiled.bind(**inputs, **outputs)
@@ -165,8 +169,10 @@ def compared(case: Case, there: dml.Device, here: dml.Device, ways: Sequence[boo
             on_buffers.execute()
             found = _counted(found, {name: b.numpy() for name, b in results.items()}, wanted)
         spent = compiled.profile(times=1, **held, **results)
-        elsewhere = [f"{s.nodes}: {s.kernel}" for s in spent if s.kernel.startswith("cpu/") or s.kernel == "copy"]
-        found = found._replace(steps=found.steps + len(spent), elsewhere=[*found.elsewhere, *elsewhere])
+        elsewhere = [f"{s.nodes}: {s.kernel}" for s in spent if s.kernel.startswith("cpu/") or s.nodes == "copy to the device"]
+        judged = sum(s.bytes for s in spent if s.nodes == "copy to the host")
+        steps = found.steps + len(spent)
+        found = found._replace(steps=steps, elsewhere=[*found.elsewhere, *elsewhere], judged=found.judged + judged)
     return found
 
 
@@ -229,14 +235,14 @@ def main() -> int:
         made = ((path.name, partial(of_file, path, sizes)) for path in arguments.files)
     elif arguments.times:
         made = iter([("GEMM", partial(product, 1024)), *made])
-    print(f"{there}\n{'model':38} {'outputs':>9} {'differ':>7} {'steps':>6} {'elsewhere':>9}", flush=True)
+    print(f"{there}\n{'model':38} {'outputs':>9} {'differ':>7} {'steps':>6} {'elsewhere':>9} {'judged':>6}", flush=True)
     outputs = differ = away = 0
     for title, make in made:
         if arguments.only not in title:
             continue
         case = make()
         found = compared(case, there, here)
-        line = f"{case.title:38} {found.outputs:9,} {found.differ:7,} {found.steps:6} {len(found.elsewhere):9}"
+        line = f"{case.title:38} {found.outputs:9,} {found.differ:7,} {found.steps:6} {len(found.elsewhere):9} {found.judged:6}"
         if arguments.times:
             a, b = timed(case, there, here)
             line += f"  {a * 1e3:9.2f} ms, CPU device {b * 1e3:8.2f} ms"
@@ -244,7 +250,7 @@ def main() -> int:
         for text in dict.fromkeys(found.elsewhere):
             print(f"    {text[:150]}")
         outputs, differ, away = outputs + found.outputs, differ + found.differ, away + len(found.elsewhere)
-    print(f"{outputs:,} outputs, {differ:,} differ; {away} steps or copies are not on the device")
+    print(f"{outputs:,} outputs, {differ:,} differ; {away} steps, or copies to the device, are not there")
     return int(differ > 0)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -20,13 +21,13 @@ from flint import arb, arb_mat, arb_poly, arb_series, ctx
 
 from anydml.kernels.numbers.functions.polynomials import Polynomial, Quotient, U, evaluated
 
-TARGET = Path(__file__).parent.parent / "src" / "anydml" / "kernels" / "elementwise" / "functions" / "coefficients.py"
+TARGET = Path(__file__).parent.parent / "src" / "anydml" / "kernels" / "numbers" / "functions" / "coefficients.py"
 HEAD = '''"""Polynomials of the elementary functions with proven bounds.
 
 Made by tools/approximations.py (`make approximations`): change that, not this file.
 """
 
-from anydml.kernels.numbers.functions.polynomials import Polynomial, Quotient
+from anydml.kernels.numbers.functions.polynomials import Polynomial, Quotient, floats
 
 '''
 ORDER = 14  # terms of a Taylor series
@@ -313,14 +314,18 @@ def made_quotient(wanted: WantedQuotient) -> Quotient:
     return Quotient(wanted.text, 0.0, wanted.high, proved_quotient(wanted, above, below), wanted.chains, above, below)
 
 
+def table(values: Sequence[float | int]) -> str:
+    """Numbers as the text of a table of floats, or of integers."""
+    kind, shown = ("integers", str) if isinstance(values[0], int) else ("floats", float.hex)
+    first, *others = textwrap.wrap(" ".join(map(shown, values)), 100)
+    return f'{kind}("{first}"' + "".join(f'\n    " {line}"' for line in others) + ")"
+
+
 def text(found: dict[str, Polynomial | Quotient]) -> str:
-    """The module: a tuple of floats becomes lines of hexadecimal ones."""
+    """The module, in which a tuple of floats is a table of hexadecimal ones."""
     parts = []
     for name, p in found.items():
-        fields = []
-        for value in p:
-            numbers = [f'float.fromhex("{c.hex()}"),' for c in value] if isinstance(value, tuple) else []
-            fields.append(f"({' '.join(numbers)})" if numbers else repr(value).replace("'", '"'))
+        fields = [table(value) if isinstance(value, tuple) else repr(value).replace("'", '"') for value in p]
         degrees = " and ".join(str(len(value) - 1) for value in p if isinstance(value, tuple))
         comment = f"  # degree {degrees}, proven to 2^{math.log2(p.rel):.2f}"
         parts.append(f"{name} = {type(p).__name__}({comment}\n" + "".join(f"    {x},\n" for x in fields) + ")\n")

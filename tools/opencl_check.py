@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "src")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tools")]
 
 import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
-from tools import opencl_contractions  # noqa: E402
 
 import anydml as dml  # noqa: E402
+import opencl_contractions  # noqa: E402
 from anydml import operators  # noqa: E402
 from anydml.cases import drawn  # noqa: E402
 from anydml.errors import DataError, Error  # noqa: E402

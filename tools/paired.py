@@ -17,11 +17,15 @@ from typing import Any
 
 from flint import arb, arb_mat, ctx
 
-TARGET = Path(__file__).parent.parent / "src" / "anydml" / "kernels" / "elementwise" / "functions" / "paired_tables.py"
+from approximations import table
+
+TARGET = Path(__file__).parent.parent / "src" / "anydml" / "kernels" / "numbers" / "functions" / "paired_tables.py"
 HEAD = '''"""Tables and polynomials of functions in pairs of float32, by their bits or as hexadecimal floats.
 
 Made by tools/paired.py (`make approximations`): change that, not this file.
 """
+
+from anydml.kernels.numbers.functions.polynomials import floats, integers
 
 '''
 NODES = 120
@@ -191,10 +195,7 @@ def text(found: dict[str, Sequence[float | int] | float]) -> str:
     def number(x: float | int) -> str:
         return f'float.fromhex("{x.hex()}")' if isinstance(x, float) else str(x)
 
-    return HEAD + "".join(
-        f"{name} = {number(x) if isinstance(x, (float, int)) else '(' + ', '.join(map(number, x)) + ',)'}\n"
-        for name, x in found.items()
-    )
+    return HEAD + "".join(f"{name} = {number(x) if isinstance(x, (float, int)) else table(x)}\n" for name, x in found.items())
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import anydml as dml
 from agreement import bits
 from anydml import UnsupportedError
 from anydml.kernels.code import llvm
+from anydml.kernels.opencl import platform
 from anydml.kernels.opencl.attention import calls
 from attention_cases import FORMS, MASKS, described, drawn, made
 from every_kernel import SOAK, Ran
@@ -44,21 +45,29 @@ def compared(there: dml.Device, found: tuple[Any, Any, Any]) -> int:
     return sum(x.size for x in outputs.values())
 
 
+@pytest.fixture(params=["blocks", "tiles"])
+def computing(there: dml.Device, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dml.Device:
+    """The device, whose products are those of a processor or of a GPU."""
+    monkeypatch.setattr(platform.opened(there.machine.opencl), "is_processor", request.param == "blocks")
+    return there
+
+
 def everything(seed: int, **sizes: int) -> tuple[Any, Any, dict[str, Any]]:
     """Attention with a past of some length, a mask, biases and terms, the second time with other sizes by the same kernels."""
     return made(np.random.default_rng(seed), "lengths", "BOOLEAN", bias=True, term=True, present=True, **sizes)
 
 
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:underflow")
-def test_outputs_have_the_bits_of_the_cpu(there: dml.Device, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_have_the_bits_of_the_cpu(computing: dml.Device, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     """One kernel, or in `make soak` each form and mask with small and larger sizes. Hostile data reach every stage."""
-    outputs = compared(there, everything(1, queries=70, keys=90, size=20, value_size=66, heads=1))
+    there = computing
+    outputs = compared(there, everything(1, queries=70, keys=90, size=80, value_size=66, heads=1))
     for seed in (2, 4, 6, 7):
         few = everything(seed, batch=1, queries=4, keys=9, value_size=66, heads=1)
         outputs += compared(there, drawn(np.random.default_rng(seed), few))
-    monkeypatch.setattr(calls, "SCRATCH", 60_000)  # some queries at a time
-    outputs += compared(there, drawn(np.random.default_rng(4), everything(4, queries=50, heads=1)))
-    monkeypatch.undo()
+    with monkeypatch.context() as patched:
+        patched.setattr(calls, "SCRATCH", 60_000)  # some queries at a time
+        outputs += compared(there, drawn(np.random.default_rng(4), everything(4, queries=50, heads=1)))
     for case in range(70 * (SOAK - 1)):
         rng = np.random.default_rng([39, case])
         most = {"queries": 40, "keys": 90, "size": 70, "value_size": 70} if case % 3 else {"queries": 5, "keys": 12}

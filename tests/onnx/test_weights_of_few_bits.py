@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 
 import anydml.onnx
 from anydml import Device
+from anydml.graphs.desc import ConstantNode
 from anydml.kernels.code import llvm
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
@@ -100,3 +101,22 @@ def test_maps_behind_a_dynamically_quantised_product_are_one_call() -> None:
     titles = [part.title for part in compiled.call.parts]
     assert len(titles) == 4
     assert titles[-1] == "cast + element_wise_multiply_2"
+
+
+def test_embeddings_stay_packed() -> None:
+    """The graph's constants are the bytes of the file; elements are unpacked after rows are gathered."""
+    data, scales = RNG.integers(0, 256, (512, 32), np.uint8), np.ones((512, 2), np.float32)
+    constants = [onnx.numpy_helper.from_array(x, name) for name, x in (("w", data), ("s", scales))]
+    given = [helper.make_tensor_value_info("i", TensorProto.INT64, [3])]
+    made = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, 64])]
+    node = helper.make_node(
+        "GatherBlockQuantized", ["w", "i", "s"], ["y"], domain="com.microsoft", bits=4, block_size=32, quantize_axis=1
+    )
+    graph = helper.make_graph([node], "g", given, made, constants)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    loaded = anydml.onnx.load(helper.make_model(graph, opset_imports=opsets, ir_version=10))
+    held = [n.data.nbytes for n in loaded.graph().desc.nodes if isinstance(n, ConstantNode)]
+    assert data.nbytes + scales.nbytes <= sum(held) < data.nbytes * 1.5 + scales.nbytes
+    rows = np.array([5, 0, 511])
+    elements = np.stack([data[rows] & 15, data[rows] >> 4], -1).reshape(3, 64)
+    assert np.array_equal(loaded.run(i=rows)["y"], elements.astype(np.float32) - 8)

@@ -162,7 +162,8 @@ def max_unpooling(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> R
 
 def nonzero(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
     x = inputs["input_tensor"]
-    found = [at for at in np.ndindex(*x.shape) if x[at] != 0]
+    with np.errstate(invalid="ignore"):  # of NaNs, which are not 0
+        found = [at for at in np.ndindex(*x.shape) if x[at] != 0]
     results: Results = {"output_count_tensor": np.full(outputs["output_count_tensor"][0], len(found), np.uint32)}
     sizes, _ = outputs["output_coordinates_tensor"]
     rows = np.zeros(sizes[-2:], np.uint32)

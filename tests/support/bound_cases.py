@@ -150,6 +150,13 @@ def check(cases: Mapping[str, Case], records: Records, name: str) -> None:
             judge_extent(cases[name].kernel, name, stage, isa, extent(cases[name], stage, isa))
 
 
+def check_extent(case: Case, name: str) -> None:
+    """Judge the width of the claims of a case, on an instruction set; in `make soak`, on all."""
+    for stage in case.stages:
+        for row in without_dot_products()[:: None if SOAK > 1 else 99]:
+            judge_extent(case.kernel, name, stage, row.name, extent(case, stage, row.name))
+
+
 def printed(cases: Mapping[str, Case], names: Sequence[str]) -> None:
     """Print a table of records."""
     for name in names or cases:

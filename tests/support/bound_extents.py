@@ -34,7 +34,7 @@ def main() -> None:
 def of_module(module: Any) -> dict[str, dict[str, list[float]]]:
     """The extents of all cases of a file."""
     found: dict[str, dict[str, list[float]]] = {}
-    of_attention = getattr(module, "extent", None) is not bound_cases.extent and hasattr(module, "FORMS")
+    of_attention = getattr(module, "extent", bound_cases.extent) is not bound_cases.extent
     for name, case in {**module.CASES, **getattr(module, "FORMS", {})}.items():
         for stage in module.STAGES if of_attention else case.stages:
             for isa in bound_cases.WIDTHS:

@@ -59,7 +59,7 @@ kernels/contract/quantised/
 kernels/contract/winograd/
     kernels/contract/winograd
 kernels/copy/
-    kernels/copy
+    kernels/copy operators/test_operators.py
 kernels/evaluate/
     devices/test_stages_of_families.py devices/test_stages.py
 kernels/elementwise/
@@ -127,6 +127,8 @@ kernels/numbers/functions/
     kernels/reduce/test_reduce_bounds.py kernels/elementwise/test_elementwise_doubled.py
 kernels/numbers/measured/
     kernels/windows/test_window_bounds.py kernels/nests
+kernels/numbers/singles.py
+    operators/test_eight_bit_floats.py kernels/elementwise/test_narrow_maps.py kernels/elementwise/test_elementwise_types.py
 kernels/numpy/
     kernels/numpy
 kernels/order/

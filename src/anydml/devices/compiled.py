@@ -322,6 +322,11 @@ class CompiledOperator:
         """Whether there are rules about data."""
         return bool(self._data_rules)
 
+    @property
+    def judged(self) -> set[str]:
+        """The tensors that have rules about data."""
+        return {name for name, _ in self._data_rules}
+
     def data_checks(self, views: Mapping[str, NDArray[Any]]) -> list[Callable[[], None]]:
         """The checks of the rules about the values of these inputs. Each raises DataError if a rule is broken."""
         if not self._data_rules:

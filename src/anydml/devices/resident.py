@@ -388,7 +388,8 @@ def graph_call(
     changing = {b.buffer for b in checked.inputs} - fixed
 
     def judge(bound: BoundPart, buffers: Collection[int]) -> None:
-        names = [name for name, use in bound.part.work.reads.items() if use.buffer in buffers]
+        ruled = bound.part.compiled.judged if bound.part.compiled is not None else ()
+        names = [name for name, use in bound.part.work.reads.items() if use.buffer in buffers and name in ruled]
         reads = parts_of(bound.part.work.reads, bound.views)
         for run in bound.part.judged(bound.views, names):
             call.judge(run, {name: reads[name] for name in names})

@@ -86,6 +86,24 @@ def test_the_first_of_sorted_lines_are_those_of_the_oracle(isa: str, ran: Any) -
     ran(outputs, 4000)
 
 
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("larger", [True, False])
+def test_the_next_key_is_a_candidate_beside_many_that_are_equal(isa: str, larger: bool) -> None:
+    """When k elements that are equal to the bound were found, only those before it are candidates: also the one next to it."""
+    x = np.full(2048, 5, np.int32)
+    x[1900] = 6 if larger else 4
+    line, taken = TensorDesc("INT32", x.shape), TensorDesc("INT32", (3,))
+    operator: Any = operators.find("TOP_K1")
+    desc = operator(
+        input_tensor=line, output_value_tensor=taken, output_index_tensor=TensorDesc("UINT32", (3,)), axis=0, k=3,
+        axis_direction="DECREASING" if larger else "INCREASING",
+    )  # fmt: skip
+    values, places = np.zeros(3, np.int32), np.zeros(3, np.uint32)
+    compiled = dml.Device("cpu", isa=isa).compile(desc)
+    compiled.bind(input_tensor=x, output_value_tensor=values, output_index_tensor=places).execute()
+    assert (values.tolist(), places.tolist()) == ([x[1900], 5, 5], [1900, 0, 1])
+
+
 @pytest.mark.skipif(not guard_pages.AVAILABLE, reason="guard pages are made with mprotect")
 @pytest.mark.parametrize("isa", ISAS)
 def test_lists_of_what_is_not_0_are_those_of_the_oracle(isa: str, ran: Any) -> None:

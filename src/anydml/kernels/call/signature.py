@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import TypeVar
 
 from anydml.kernels.call.steps import At, Step
@@ -20,6 +21,7 @@ class Signature:
         self.names = tuple(word.lstrip("*") for word in words)
         self.pointers = frozenset(word[1:] for word in words if word.startswith("*"))
         self._text, self._all = text, frozenset(self.names)
+        self._in_order = itemgetter(*self.names) if len(self.names) > 1 else None  # faster than a loop
 
     def __add__(self, other: Signature) -> Signature:
         return Signature(f"{self._text} {other._text}")
@@ -39,12 +41,24 @@ class Signature:
 
     def step(self, code: engine.Code, /, *behind: At | int, **values: At | int) -> Step:
         """The step of a kernel with these values; TypeError unless each argument has one. behind: arguments without names."""
-        return Step(code, (*self.in_order(values), *behind))
+        found = self.in_order(values)
+        return Step(code, found + behind if behind else found)
+
+    def changed(self, step: Step, code: engine.Code, **values: At | int) -> Step:
+        """The step of another kernel with the same arguments, of which some have other values."""
+        arguments = [*step.arguments]
+        for name, value in values.items():
+            arguments[self.names.index(name)] = value
+        return step._replace(code=code, arguments=tuple(arguments))
 
     def in_order(self, values: Mapping[str, T]) -> tuple[T, ...]:
         """The values of all arguments; TypeError unless each has one."""
-        if values.keys() == self._all:
-            return tuple(map(values.__getitem__, self.names))
+        if len(values) == len(self.names):
+            try:
+                found: tuple[T, ...] = self._in_order(values) if self._in_order else tuple(values[x] for x in self.names)
+                return found
+            except KeyError:
+                pass
         missing, unknown = sorted(self._all - values.keys()), sorted(values.keys() - self._all)
         raise TypeError(f"a kernel's arguments: {missing} have no value, and {unknown} are none")
 

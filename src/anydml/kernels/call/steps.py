@@ -234,9 +234,12 @@ class Sheet:
         for i, (step, *elsewhere) in enumerate(zip(steps, *others, strict=True)):
             numbers[2 * i : 2 * i + 2] = self._place(2 * i, step, elsewhere, numbers, moves)
         self.moves = [np.array(x, np.int64) for x in moves]
-        index, self._which = {"": 1}, np.zeros(len(numbers), np.intp)  # 0: no address
-        for place, x in [(place, x) for place, x in enumerate(numbers) if isinstance(x, At)]:
-            numbers[place], self._which[place] = x.offset, index.setdefault(x.base, len(index) + 1)
+        index, which = {"": 1}, [0] * len(numbers)  # 0: no address
+        for place, x in enumerate(numbers):
+            if type(x) is At:  # faster than isinstance: steps have thousands of numbers
+                base, numbers[place] = x
+                which[place] = index[base] if base in index else index.setdefault(base, len(index) + 1)
+        self._which = np.array(which, np.intp)
         self.bases = [base for base in index if base]
         self._numbers = np.array(numbers, np.int64)
         first = 0
@@ -317,7 +320,7 @@ def _steps(phases: Phases) -> list[Step | Repeat]:
 
 
 def _difference(x: At | int, y: At | int) -> int:
-    if isinstance(x, At) and isinstance(y, At):
+    if type(x) is At and type(y) is At:
         assert x.base == y.base
         return y.offset - x.offset
     return int(y) - int(x)  # type: ignore[arg-type]  # both are numbers: they are the same argument

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from anydml.kernels.call.steps import At
 from anydml.tensor import TensorDesc
@@ -77,6 +80,24 @@ def cut(part: OutputPart, count: int, name: str = "") -> list[OutputPart]:
     count = min(count, len(values))
     ends = [values.start + len(values) * i // count for i in range(count + 1)]
     return [part._replace(**{name: range(a, b)}) for a, b in pairwise(ends)]
+
+
+class ConstantTables:
+    """Tables that steps read, in one array. none: its start, 64 bytes of zeros. begun: its first bytes, whole cache lines."""
+
+    none = At("constants")
+
+    def __init__(self, begun: bytes = bytes(64)) -> None:
+        self.parts, self.size = [begun], len(begun)
+
+    def add(self, table: NDArray[Any]) -> At:
+        raw, at = table.tobytes(), At("constants", self.size)
+        self.parts.append(raw + bytes(-len(raw) % 64))
+        self.size += len(self.parts[-1])
+        return at
+
+    def array(self) -> NDArray[np.uint8]:
+        return np.frombuffer(bytearray().join(self.parts), np.uint8)
 
 
 class Scratch:

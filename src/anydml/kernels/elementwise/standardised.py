@@ -359,10 +359,13 @@ def reaches(x: Value, limit: Value, *, certain: bool) -> Value:
 def beside_ties(y: Value) -> Value:
     """Whether float64 numbers in the range of normal float32 are at least `ROOM` from ties."""
     lanes = y.kind.lanes
-    words = y.cast(Kind("i32", 2 * lanes))
-    low = ", ".join(f"i32 {2 * lane}" for lane in range(lanes))
     kind = Kind("i32", lanes)
-    ends = y.body.value(f"shufflevector {words!r}, {words.kind.text} poison, <{lanes} x i32> <{low}>", kind)
+    if lanes:
+        words = y.cast(Kind("i32", 2 * lanes))
+        low = ", ".join(f"i32 {2 * lane}" for lane in range(lanes))
+        ends = y.body.value(f"shufflevector {words!r}, {words.kind.text} poison, <{lanes} x i32> <{low}>", kind)
+    else:
+        ends = y.bits().converted("trunc", kind)
     return ((ends + ((1 << 28) + ROOM)) & ((1 << 29) - 2 * ROOM)).compared("ne", 0)
 
 
@@ -378,6 +381,8 @@ def beside_half_ties(x: Value, data_type: DataType) -> Value:
 def all_set(mask: Value) -> str:
     """Whether all lanes of a mask are set."""
     body, lanes = mask.body, mask.kind.lanes
+    if not lanes:
+        return mask.name
     while lanes > body.target.vector_bytes // 4:
         lanes //= 2
         mask = part(mask, 0, lanes) & part(mask, lanes, lanes)

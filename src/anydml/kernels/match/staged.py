@@ -30,7 +30,7 @@ class Staged(NamedTuple):
     maps: list[Map]
 
 
-class Stages(NamedTuple):
+class StagedStatement(NamedTuple):
     """The extremes of whole inputs, with the type of their elements, and in order the nests of inner tensors and outputs.
 
     kept: the inner tensors by those that the statement defines.
@@ -46,7 +46,7 @@ class Stages(NamedTuple):
         return {name: Nest(nest.index, _in_terms(nest.body, made, self.kept), nest.moves) for name, nest in self.nests.items()}
 
 
-def stages(statement: Statement) -> Stages:
+def stages(statement: Statement) -> StagedStatement:
     """The stages of a statement. Unmatched if it has none."""
     defined = list(_defined(statement.values(), []))
     kept = {t: Tensor(f"inner {k + 1}", t.sizes, t.data_type) for k, t in enumerate(defined)}
@@ -58,7 +58,7 @@ def stages(statement: Statement) -> Stages:
     if len(types) != 1:
         raise Unmatched("extremes have different types")
     (data_type,) = types
-    return Stages(tuple(whole), data_type, kept, nests)
+    return StagedStatement(tuple(whole), data_type, kept, nests)
 
 
 @pattern

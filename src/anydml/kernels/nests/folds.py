@@ -91,6 +91,12 @@ class NestSum(_Guarded):
         made.append(carried[len(made)] | some)
         return [*made, self.more(carried, guard, there.guard)] if self.guarded else made
 
+    def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
+        """The values of two parts of the terms."""
+        total, rest = (a[0] + b[0], None) if self.exact else two_sum(a[0], b[0])
+        made = [total] if rest is None else [total, (a[1] + b[1] + rest.magnitude()) * SLACK]
+        return [*made, *(x | y for x, y in zip(a[len(made) :], b[len(made) :], strict=True))]
+
     def finished(self, carried: list[Value]) -> Item:
         err = None if self.exact else carried[1]
         some = carried[1 if self.exact else 2]
@@ -125,6 +131,10 @@ class RingSum:
         if not there.known:
             value = chosen(in_lanes(there.mask, self.lanes), value, carried[0].lift(0))
         return [carried[0] + value]
+
+    def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
+        """The values of two parts of the terms."""
+        return [a[0] + b[0]]
 
     def finished(self, carried: list[Value]) -> Item:
         return Index(carried[0], items.ANY_WORD)

@@ -98,6 +98,11 @@ def _looped(
     # if a loop begins at a different index in each lane, its variable differs between lanes
     spans = {v: any(ends[0].kind.lanes for ends in walk.ranges.get((p, v), ())) for v in variables}
     fold = fold_of(_form(walk, p, term, condition, variables, spans))
+    # the terms of a sum outside of other loops can be divided among work items, by the values of the widest variable
+    sharing = walk.sharing
+    if sharing is not None and not (isinstance(fold, NestSum | RingSum) and max(walk.bound) < walk.program.dims):
+        sharing = None
+    divided = max(variables, key=lambda v: walk.program.bits[v]) if sharing is not None else None
     conditions = walk.program.nodes.operands(condition, "both")
     body = walk.body
 
@@ -118,9 +123,13 @@ def _looped(
         carried = fold.guarded_by(carried, undecided)
         first, last = broadcast(start, end)
         count = widest(items.extreme("max", last - first, first.lift(0)), "smax")
+        apart = sharing if v == divided else None
+        if apart is not None:
+            count = apart.turns(count)
 
         def turn(i: str, values: list[Value]) -> list[Value]:
-            value, step = broadcast(start, Value(body, i, items.WORD))
+            at_ = Value(body, i, items.WORD)
+            value, step = broadcast(start, at_ if apart is None else apart.at(at_))
             value = value + step
             inside = there
             if spans[v]:
@@ -142,7 +151,11 @@ def _looped(
 
         return body.loop("0", count.name, 1, carried, turn)[1]
 
-    return fold.finished(level(0, [], items.truth(body, True), fold.starts()))
+    carried = level(0, [], items.truth(body, True), fold.starts())
+    if sharing is not None:
+        assert isinstance(fold, NestSum | RingSum)
+        carried = sharing.joined(carried, fold.merged)
+    return fold.finished(carried)
 
 
 def _form(walk: NestWalk, p: int, term: int, condition: int, variables: Sequence[int], spans: Mapping[int, bool]) -> Form:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 from anydml.exact.formats import wrapped
 from anydml.kernels.code.engine import Uncompilable
@@ -25,6 +25,19 @@ from anydml.kernels.numbers.measured import arithmetic, decisions, functions, re
 from anydml.kernels.numbers.measured.real import Real
 from anydml.schema.node import Constant
 from anydml.tensor import DataType
+
+
+class Sharing(Protocol):
+    """Several work items that compute one element: each adds up a part of the terms of a sum."""
+
+    def turns(self, count: Value) -> Value:
+        """The work item's own turns of a loop of so many."""
+
+    def at(self, turn: Value) -> Value:
+        """The turn of the loop that is one of the work item's own."""
+
+    def joined(self, carried: list[Value], merged: Callable[[list[Value], list[Value]], list[Value]]) -> list[Value]:
+        """The values of all terms."""
 
 
 class NestWalk(ScopedWalk[Item]):
@@ -58,6 +71,7 @@ class NestWalk(ScopedWalk[Item]):
         self.bound: Scopes[int, Index] = Scopes()  # the variables of loops
         # the known ends of loops, by their reduction and variable
         self.ranges: dict[tuple[int, int], list[tuple[Value, Value]]] = {}
+        self.sharing: Sharing | None = None
         self.forms: dict[Any, Any] = {}  # forms of reductions' terms, see `loops._form`
 
     # --- scopes ---

@@ -44,8 +44,10 @@ from anydml.kernels.opencl.calls import (
     number,
     unbound,
 )
+from anydml.kernels.opencl.groups import GroupSharing
 from anydml.kernels.opencl.maps import FEW_ARGUMENTS, NARROW
 from anydml.kernels.opencl.overlap import Copies
+from anydml.kernels.opencl.platform import GROUP
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.places import Numbering, in_order
@@ -54,6 +56,8 @@ from anydml.schema.statement import Nest
 SUMMED = 1 << 16  # terms of a sum up to which a work item adds them up
 LONGEST = 1 << 20  # terms of an element, about
 STEPS = 1 << 28  # units of work for one element, at most
+SCARCE = 1 << 12  # elements up to which the terms of long sums are divided among the work items of a group
+LONG = 256  # terms of such sums
 GUESSED = TUNING.guessed  # turns of a loop that a computed index ends
 
 
@@ -63,6 +67,7 @@ class NestOutput(NamedTuple):
     name: str
     found: Matched
     key: NestKey
+    group: int
     text: str
     ends: tuple[str, ...]
     lists: bool
@@ -103,14 +108,15 @@ def _output(name: str, nest: Nest, problem: Problem, stage: str, host: Any) -> N
         if 8 * len(_arguments(key)) > FEW_ARGUMENTS:
             return "there are too many arguments"
         try:
-            text, lists, units = emitted(key, prod(found.sizes[: found.program.dims]) < NARROW, stage)
+            group = _group(found, key)
+            text, lists, units = emitted(key, prod(found.sizes[: found.program.dims]) < NARROW, stage, group)
             ends = tuple([ends_of(key, k, stage) for k in range(len(key.narrowed))])
         except Uncompilable as error:
             return str(error)
-        units *= max(1, _terms(found, key))
+        units *= max(1, _terms(found, key) // group)
         if units > STEPS:
             return "an element takes a work item too long"
-        return NestOutput(name, found, key, text, ends, lists, units, Decision(nest, data_type, host))
+        return NestOutput(name, found, key, group, text, ends, lists, units, Decision(nest, data_type, host))
     return reason
 
 
@@ -121,6 +127,20 @@ def _too_long(found: Matched, key: NestKey) -> str:
         if op == "reduce" and data[0] == "sum" and not found.program.ring and prod(turns[v] for v in data[1]) > SUMMED:
             return f"a sum has more than {SUMMED} terms"
     return f"reductions have more than {LONGEST} terms" if _terms(found, key) > LONGEST else ""
+
+
+def _group(found: Matched, key: NestKey) -> int:
+    """The work items that compute an element: several if there are few elements, of long sums."""
+    turns, nodes, dims = _turns(found, key), found.program.nodes, found.program.dims
+    longest = max(
+        (
+            prod(turns[v] for v in node.data[1])
+            for p, node in enumerate(nodes)
+            if node.op == "reduce" and node.data[0] == "sum" and max(nodes.free[p], default=0) < dims
+        ),
+        default=0,
+    )
+    return GROUP if longest >= LONG and prod(found.sizes[:dims]) <= SCARCE else 1
 
 
 def _terms(found: Matched, key: NestKey) -> int:
@@ -165,7 +185,7 @@ def _bound(
             layout = Layout(sizes, strides, itemsize)
             decide = partial(_decided, o.decision, in_order(sizes, range(len(sizes))), o.found.tensors, own)
             listing = Listing(1, lambda: None, decide, layout, alone=False, beforehand=False)
-        calls.append(ElementCall(opened, workspace, Stage(o.text, arguments), prod(sizes), o.units, out, listing))
+        calls.append(ElementCall(opened, workspace, Stage(o.text, arguments), prod(sizes), o.units, out, listing, o.group))
     return calls
 
 
@@ -196,17 +216,23 @@ def _arguments(key: NestKey) -> list[Argument]:
 
 
 @lru_cache(maxsize=256)
-def emitted(key: NestKey, narrow: bool, stage: str) -> tuple[str, bool, int]:
-    """The kernel of a nest's elements, whether it lists some, and the units of work for a term of one."""
+def emitted(key: NestKey, narrow: bool, stage: str, group: int = 1) -> tuple[str, bool, int]:
+    """The kernel of a nest's elements, whether it lists some, and the units of work for a term of one.
+
+    group: the work items that compute an element.
+    """
     program = key.program
     body = Body(opencl.target(stage))
-    i = number(body)
+    # there are as many groups as elements
+    i = number(body) if group == 1 else body.call("group_id", WORD) + Value(body, "%first", WORD)
+    own = body.call("local_id", WORD) if group > 1 else i
     at = body.at("%output", "%start")
     index = {}
     for d, x in enumerate(index_of(body, i, [f"%size{d}" for d in range(1, program.dims)], narrow=narrow)):
         at = body.at(at, (x * Value(body, f"%step{d}", WORD)).name)
         index[d] = Index(x, known_integer(0, (1 << program.bits[d]) - 1))
     walk = _walk(body, key)
+    walk.sharing = GroupSharing(body, own, group) if group > 1 else None
     elements = NestElements(body, key, walk, 0)
     for k, n in enumerate(key.narrowed):
         ends = [body.loaded(WORD, _end(body, k, index[n.dimension].value, which)) for which in (0, 1)]
@@ -214,12 +240,15 @@ def emitted(key: NestKey, narrow: bool, stage: str) -> tuple[str, bool, int]:
     with walk.scope(index):
         walk.fill(program.roots)
         bits, guard = elements.stored(walk.item(program.roots[0]), key.data_types[0])
+    if group > 1:
+        body.branch(own.compared("eq", 0).name, "first_item", "end")
+        body.label("first_item")
     body.stored(bits, at)
     if guard is not None:
         note(body, left_by_first_stage(guard), [i])
     end(body)
     arguments = [*_arguments(key), *RANGE, *(LISTED if guard is not None else ())]
-    return opencl.kernel("kernel_", arguments, body), guard is not None, len(body.lines)
+    return opencl.kernel("kernel_", arguments, body, group if group > 1 else 0), guard is not None, len(body.lines)
 
 
 @lru_cache(maxsize=256)

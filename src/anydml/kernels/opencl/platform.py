@@ -129,6 +129,8 @@ class Opened:
         self.context = self.use.Context([device.device])
         self.queue = self.use.CommandQueue(self.context)
         self._queued, self._most_queued = 0, UNITS  # units of work enqueued since the queue was last empty, and their limit
+        # a core of its own for each group of work items, and a cache for its memory
+        self.is_processor = bool(device.device.type & self.use.device_type.CPU) and device.device.local_mem_size >= 1 << 18
         exact = device.device.single_fp_config & self.use.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
         self.options = f"{OPTIONS} -cl-fp32-correctly-rounded-divide-sqrt -DSINGLE_IS_EXACT" if exact else OPTIONS
         self.most_bytes = int(device.device.max_mem_alloc_size)

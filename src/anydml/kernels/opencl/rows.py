@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from anydml.kernels.call.steps import At
 from anydml.kernels.code import opencl
 from anydml.kernels.code.engine import Uncompilable
-from anydml.kernels.code.opencl import LOCAL, Argument
+from anydml.kernels.code.opencl import Argument
 from anydml.kernels.code.targets import wanted
 from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.elementwise.geometry import MapDimension, merged
@@ -42,6 +42,7 @@ from anydml.kernels.opencl.calls import (
     number,
     unbound,
 )
+from anydml.kernels.opencl.groups import together
 from anydml.kernels.opencl.maps import FEW_ARGUMENTS, NARROW
 from anydml.kernels.opencl.overlap import Copies
 from anydml.kernels.problem import Problem
@@ -360,7 +361,7 @@ class _RowItems:
 
         values = self._blocks(accumulators, starts, step)
         if self.group > 1:
-            values = self._together(accumulators, values)
+            values = together(body, self.own, self.group, values, partial(_merged, accumulators))
         walk.finish(s, accumulators, [values], across=True)
         if any(p in walk.infinite for p in walk.stages.passes[s]):
             raise Uncompilable("two rows are reduced together")
@@ -385,42 +386,6 @@ class _RowItems:
         if exact:
             kept = of_lines(accumulators, kept)
         return body.loop(i, turns, 1, kept, step)[1]
-
-    def _together(self, accumulators: list[Accumulator], values: list[Value]) -> list[Value]:
-        """The values of all work items of the group, merged in memory that they share."""
-        body = self.body
-        memory = body.op(f"call {LOCAL} @local_memory(i32 {8 * self.group * len(values)})")
-        mine = body.op(f"getelementptr i8, {LOCAL} {memory}, i64 {(self.own * 8).name}")
-
-        def place(k: int, off: int, base: str) -> str:
-            return body.op(f"getelementptr i8, {LOCAL} {base}, i64 {8 * (self.group * k + off)}")
-
-        def store(made: Sequence[Value]) -> None:
-            for k, v in enumerate(made):
-                word = v.converted("zext", Kind("i8")) if v.kind.element == "i1" else v
-                body.do(f"store {word.kind.text} {word.name}, {LOCAL} {place(k, 0, mine)}, align 1")
-
-        def load(off: int, base: str) -> list[Value]:
-            found = []
-            for k, v in enumerate(values):
-                kind = Kind("i8") if v.kind.element == "i1" else v.kind
-                word = body.value(f"load {kind.text}, {LOCAL} {place(k, off, base)}, align 1", kind)
-                found.append(word.compared("ne", 0) if v.kind.element == "i1" else word)
-            return found
-
-        store(values)
-        body.do("call void @barrier()")
-        half = self.group // 2
-        while half:
-            yes, after = body.name("merge"), body.name("merged")
-            body.branch(self.own.compared("ult", half).name, yes, after)
-            body.label(yes)
-            store(_merged(accumulators, load(0, mine), load(half, mine)))
-            body.jump(after)
-            body.label(after)
-            body.do("call void @barrier()")
-            half //= 2
-        return load(0, memory)
 
     # --- results ---
 

@@ -22,6 +22,7 @@ from anydml.kernels.reduce.accumulator import Accumulator, masked
 from anydml.kernels.reduce.ends import between
 from anydml.kernels.reduce.softmax import Shares
 
+DEEPEST = 1 << 20  # additions that a float32 sum of magnitudes goes through
 FURTHEST = 400  # exponents of products that float64 holds with all digits
 TINY = 2.0**-900  # smaller sums are too near to terms that are known only to be below 2^-1000
 
@@ -55,7 +56,7 @@ class RowSum(Accumulator):
     """A sum of numbers. count: the most terms; depth: the most additions that a term goes through.
 
     careful: sums of exact terms keep the rounding errors of additions, so that the sum is exact, or known not to be. over: the
-    result of a careful sum.
+    result of a careful sum. The magnitudes of float32 terms are added up in float32, whose additions have errors of 2^-24.
     """
 
     over: Over | None = None
@@ -70,6 +71,9 @@ class RowSum(Accumulator):
         self.careful = self.any_order = careful and term.exact and not self.exact
         self.plain = self.exact or (term.known.positive and term.err is None)
         self.rel = (0.0 if term.exact else term.rel * SLACK) + depth * U * SLACK
+        self.of_singles = term.exact and term.single is not None and depth <= DEEPEST and not (self.plain or self.careful)
+        if self.of_singles:
+            self.rel *= 1 + depth * 2.0**-23
         wide = Kind("double", lanes)
         # a sum of zeros is -0 only if all of them are; an empty sum is +0
         self.neutral = 0.0 if counted else -0.0
@@ -77,7 +81,7 @@ class RowSum(Accumulator):
         if self.careful:
             self.starts += [body.constant(wide, 0.0)] * 2
         elif not self.plain:
-            self.starts.append(body.constant(wide, 0.0))
+            self.starts.append(body.constant(Kind("float", lanes) if self.of_singles else wide, 0.0))
         self.guards = Guards(body, lanes, term)
         self.starts += self.guards.starts
 
@@ -90,6 +94,9 @@ class RowSum(Accumulator):
             return [*self._with(values[:3], x), *more]
         if self.plain:
             return [values[0] + x, *more]
+        if self.of_singles:
+            assert term.single is not None
+            return [values[0] + x, values[1] + masked(active, term.single.magnitude(), 0.0), *more]
         size = x.magnitude()
         error = size * self.rel if term.err is None else self.body.fused(size, self.rel, term.err())
         return [values[0] + x, values[1] + masked(active, error, 0.0), *more]
@@ -141,6 +148,8 @@ class RowSum(Accumulator):
                 made = replace(made, rel=0.0, err=lambda: error)
             return made
         error = values[1] * SLACK
+        if self.of_singles:
+            error = values[1].converted("fpext", total.kind) * self.rel
         return replace(made, err=lambda: error)
 
 

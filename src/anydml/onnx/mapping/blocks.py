@@ -119,13 +119,33 @@ def matmul_n_bits(
     return batched(a, transpose(flat, (1, 0)), product)
 
 
+def _packed(data: Array, bits: int) -> Array:
+    """Elements as bytes along the last dimension, as they are kept and gathered; the same array if these would not be whole."""
+    each = 8 // bits
+    if data.shape[-1] % each or each == 1:
+        return data
+    parts = data.reshape(*data.shape[:-1], -1, each) << (np.arange(each, dtype=np.uint8) * np.uint8(bits))
+    found: Array = np.bitwise_or.reduce(parts, -1)
+    return found
+
+
+def _elements(rows: Value, bits: int) -> Value:
+    """`unpacked` of gathered bytes."""
+    each, mask = 8 // bits, np.full((), (1 << bits) - 1, np.uint8)
+    parts = []
+    for k in range(each):
+        shifted = dml.element_wise_bit_shift_right(rows, np.full((), bits * k, np.uint8)) if k else rows
+        parts.append(reshape(dml.element_wise_bit_and(shifted, mask), (*rows.shape, 1)))
+    return reshape(dml.join(parts, axis=rows.ndim), (*rows.shape[:-1], rows.shape[-1] * each))
+
+
 def _gathered(data: Value, scales: Value, zeros: Value, indices: Value, along: int) -> tuple[Value, list[Value]]:
     rows, scale, zero = (gathered(t, indices, along) for t in (data, scales, zeros))
     return rows, [scale, zero]
 
 
 def gather_block_quantized(n: Node, x: Value, indices: Value, scales: Value, zeros: Value = None) -> Value:
-    """GatherBlockQuantized: GATHER of elements, scales and zero points, then DEQUANTIZE.
+    """GatherBlockQuantized: GATHER of packed elements, scales and zero points, then DEQUANTIZE.
 
     Scales and zero points are gathered by the blocks of the elements.
     """
@@ -155,7 +175,9 @@ def gather_block_quantized(n: Node, x: Value, indices: Value, scales: Value, zer
         ends = [(0, blocks * size - data.shape[by] if i == by else 0) for i in range(data.ndim)]
         data = np.pad(data, ends)
     axis = by if by < along else by + indices.ndim - 1
-    made = dml.dequantize(*_gathered(data, scales, zeros, indices, along))
+    packed = _packed(data, bits) if along < data.ndim - 1 else data
+    rows, parameters = _gathered(packed, scales, zeros, indices, along)
+    made = dml.dequantize(rows if packed is data else _elements(rows, bits), parameters)
     if made.shape[axis] != (width := x.shape[by] * (8 // bits if own and by == data.ndim - 1 and bits != 8 else 1)):
         sizes = [width if i == axis else s for i, s in enumerate(made.shape)]
         made = dml.slice1(made, [0] * len(sizes), sizes, [1] * len(sizes))

@@ -122,5 +122,5 @@ def parameter_gradients(
 
 
 def shifted(d: Any, variance: Expr) -> Expr:
-    """A variance plus the desc's Epsilon, if there is one."""
-    return variance if d.epsilon is None else variance + d.epsilon
+    """A variance plus the desc's Epsilon, which is 0 if absent: so a variance of -0 becomes +0."""
+    return variance + (d.epsilon or 0.0)

@@ -15,11 +15,11 @@ from anydml.kernels.contract.floats.few.plan import FewRowsPlan, serves
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import FloatLayout, layout
 from anydml.kernels.contract.floats.packed.plan import PackedPlan
-from anydml.kernels.contract.floats.plan import FloatMemory, FloatPlan, FloatProblem, FloatTables
+from anydml.kernels.contract.floats.plan import FloatMemory, FloatPlan, FloatProblem
 from anydml.kernels.contract.floats.planes.plan import PlanesPlan, slide
 from anydml.kernels.contract.floats.winograd.plan import WinogradPlan
 from anydml.kernels.contract.floats.winograd.windows import WinogradWindows, pays, windowed, windows
-from anydml.kernels.contract.geometry import Scratch
+from anydml.kernels.contract.geometry import ConstantTables, Scratch
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.contraction import SUM, Contraction, contractions
@@ -41,7 +41,7 @@ def lower(found: list[Contraction], target: Target, problem: Problem, machine: M
     output = problem.tensors[name].data_type
     if any(f.data_type not in SINGLES for f in found[0].factors) or output not in SINGLES:
         return Refused("the factors are no floats of 32 or 16 bits")
-    memory = FloatMemory(Scratch("scratch"), Scratch("passing"), Scratch("packed"), FloatTables())
+    memory = FloatMemory(Scratch("scratch"), Scratch("passing"), Scratch("packed"), ConstantTables())
     plans, bitmaps, work = [], [], 0
     decision = Decision(nest, output, target)
     for c in found:

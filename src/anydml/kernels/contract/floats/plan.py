@@ -8,7 +8,6 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Repeat, Step
@@ -22,32 +21,12 @@ from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.contract.floats.second import refine
 from anydml.kernels.contract.floats.shares import ThreadShare, pieces, turns
 from anydml.kernels.contract.floats.tuning import FloatTuning
-from anydml.kernels.contract.geometry import Scratch
+from anydml.kernels.contract.geometry import ConstantTables, Scratch
 from anydml.kernels.contract.repeats import repeated
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
 from anydml.tensor import DataType
 
 Steps = Iterable[Step | Repeat]
-
-
-class FloatTables:
-    """Tables that steps read, in one array. none: its start, 64 bytes of zeros."""
-
-    none = At("constants")
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = [bytes(64)]
-        self.size = 64
-
-    def add(self, table: NDArray[np.int64]) -> At:
-        raw = table.tobytes()
-        at = At("constants", self.size)
-        self.parts.append(raw + bytes(-len(raw) % 64))
-        self.size += len(self.parts[-1])
-        return at
-
-    def array(self) -> NDArray[np.uint8]:
-        return np.frombuffer(bytearray().join(self.parts), np.uint8)
 
 
 class FloatProblem(NamedTuple):
@@ -76,7 +55,7 @@ class FloatMemory(NamedTuple):
     kept: Scratch
     scratch: Scratch
     packed: Scratch
-    constants: FloatTables
+    constants: ConstantTables
 
 
 class FloatPlan:
@@ -239,14 +218,17 @@ class FloatPlan:
         return Arguments(zip(self.stream_names, values, strict=True))
 
     def stored(self, key: EpilogueKey, some: range, columns: range, streams: Arguments, **values: At | int) -> Step:
-        """The step that stores a block. values: what depends on the algorithm; the epilogue does not read the others."""
-        found, none = self.layout, self.counter
-        block = Arguments(rows=len(some), first=columns.start, count=len(columns), n1=found.flat[1], n2=found.flat[2])
-        listed = Arguments(list=self.entries, counter=self.counter, terms=found.terms)
+        """The step that stores a block. values: those that the algorithm has."""
+        (_, n1, n2), none = self.layout.flat, self.counter
+        block = Arguments(rows=len(some), first=columns.start, count=len(columns), n1=n1, n2=n2, terms=self.layout.terms)
         unread = Arguments(a_norms=none, rests=none, a_low=none, b_low=none, done=self.constants.none)
         code = engine.compiled(epilogue.block, self.target, key)
         arguments = with_streams(epilogue.ARGUMENTS, len(self.places))
-        return arguments.step(code, **block, **listed, **unread | values, **streams)
+        return arguments.step(code, **block, **{**unread, **values}, **streams, list=self.entries, counter=self.counter)
+
+    def stored_again(self, step: Step, key: EpilogueKey, factor: int) -> Step:
+        """The step that stores a block once more, with another factor."""
+        return epilogue.ARGUMENTS.changed(step, engine.compiled(epilogue.block, self.target, key), factor=factor)
 
 
 def bound_factor(additions: int) -> int:

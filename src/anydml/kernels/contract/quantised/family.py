@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,11 +17,11 @@ from anydml.kernels.contract.epilogue import estimates
 from anydml.kernels.contract.epilogue.estimates import LEFT, STATE, begun
 from anydml.kernels.contract.epilogue.rule import fused
 from anydml.kernels.contract.family import contraction, planned
-from anydml.kernels.contract.geometry import Scratch
+from anydml.kernels.contract.geometry import ConstantTables, Scratch
 from anydml.kernels.contract.layout import WRAPS
+from anydml.kernels.contract.plan import CONSTANTS, IntegerPlan
 from anydml.kernels.contract.problem import OPEN, OUTPUTS, Estimated
 from anydml.kernels.contract.quantised import bounds
-from anydml.kernels.contract.quantised.constants import QuantisedTables
 from anydml.kernels.contract.quantised.estimate import ESTIMATE, SIDE, estimate
 from anydml.kernels.contract.quantised.geometry import Geometry, of_convolution, of_product
 from anydml.kernels.contract.quantised.refine import REFINE, refine
@@ -35,9 +35,6 @@ from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.lists import COUNTERS, any_undecided
 from anydml.kernels.undecided.places import Bitmap, NumberedElements, in_order, of_bitmaps
 from anydml.tensor import DataType, TensorDesc, limits
-
-if TYPE_CHECKING:
-    from anydml.kernels.contract.plan import IntegerPlan
 
 NAME = "contract.quantised:compiled"
 FEW = 1 << 14  # with fewer outputs, one thread rounds
@@ -76,7 +73,7 @@ def lower(problem: Problem, machine: Machine, slack: float = 0.0) -> Lowered | R
     numbers = bounds.estimate(region, x.data_type, other_type, output.data_type, fused(target))
     if isinstance(numbers, str) or geometry is None:
         return Refused(numbers if isinstance(numbers, str) else "weights differ between batches")
-    constants = QuantisedTables()
+    constants = ConstantTables(CONSTANTS.tobytes())
     rounding = _Rounding(region, target, constants, numbers, geometry, slack)
     made = in_tiles(rounding, found, machine.threads) or of_sums(rounding, found, machine.threads)
     if isinstance(made, Refused):
@@ -178,7 +175,7 @@ class _Rounding:
         self,
         region: QuantisedSums,
         target: Target,
-        constants: QuantisedTables,
+        constants: ConstantTables,
         numbers: bounds.EstimateNumbers,
         geometry: Geometry,
         slack: float,

@@ -17,11 +17,11 @@ from anydml.kernels.code.targets import wanted
 from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import FloatLayout, layout
-from anydml.kernels.contract.floats.plan import FloatMemory, FloatProblem, FloatTables
-from anydml.kernels.contract.geometry import Scratch
+from anydml.kernels.contract.floats.plan import FloatMemory, FloatProblem
+from anydml.kernels.contract.geometry import ConstantTables, Scratch
 from anydml.kernels.contract.weights.factor import WEIGHTS, Dequantisation, WeightsFactor, dequantised_factor
-from anydml.kernels.contract.weights.packing import fitting, packed
-from anydml.kernels.contract.weights.plan import NORMS, SCALES, WORDS, ZEROS, plan_of, serves
+from anydml.kernels.contract.weights.packing import as_integers, fitting, packed
+from anydml.kernels.contract.weights.plan import FACTORS, NORMS, ROWS_OF_INTEGERS, SCALES, WORDS, ZEROS, plan_of, serves
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.kernel import Arrays, Decide, Lowered, Machine, Refused
 from anydml.kernels.match.contraction import SUM, contractions
@@ -61,7 +61,8 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     if (transposed := _transposed(made, weighed)) is None or made.terms > MOST_TERMS:
         return Refused("the product does not read whole rows or columns of the weights, of at most 2^20 terms")
     factor = weighed.factor(transposed=transposed)
-    if reason := fitting(factor, target):
+    integers = made.rows <= ROWS_OF_INTEGERS and as_integers(factor, target)
+    if not integers and (reason := fitting(factor, target)):
         return Refused(reason)
     formula = combined(c.formula)
     types = (*(s.data_type for s in c.streams), output)
@@ -71,8 +72,8 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     p = FloatProblem(target, made, Stored(formula, types, at), factors, machine.threads, tuning.TUNING)
     if not serves(p):
         return Refused("panels are not whole groups of columns")
-    memory = FloatMemory(Scratch("scratch"), Scratch("passing"), Scratch("packed"), FloatTables())
-    weights = packed(factor, target)
+    memory = FloatMemory(Scratch("scratch"), Scratch("passing"), Scratch("packed"), ConstantTables())
+    weights = packed(factor, target, integers=integers)
     with guard:
         plan = plan_of(p, memory, weights)
         plan.plan_phases()
@@ -95,12 +96,12 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         decide=partial(_decide, of_bitmaps([bitmap]), factor),
         once=True,
         interruptible=len(plan.phases) > 1,
-        own=_arrays(weights.words, weights.scales, weights.zeros, weights.norms),
+        own=_arrays(weights.words, weights.scales, weights.zeros, weights.norms, weights.factors),
     )
 
 
 def _arrays(*arrays: NDArray[Any]) -> Mapping[str, NDArray[Any]]:
-    return dict(zip((WORDS, SCALES, ZEROS, NORMS), arrays, strict=True))
+    return dict(zip((WORDS, SCALES, ZEROS, NORMS, FACTORS), arrays, strict=True))
 
 
 def _decide(decide: Decide, factor: WeightsFactor, scratch: NDArray[np.int64], arrays: Arrays) -> None:

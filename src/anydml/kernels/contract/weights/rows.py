@@ -64,7 +64,7 @@ def summed(target: Target, key: WeightsKey, rows: int) -> str:
                 total = found[first]
                 for other in found[first + 1 : first + parts]:
                     total = total + other
-                body.stored(_together(total), into, 8 * r)
+                body.stored(sum_of_lanes(total), into, 8 * r)
         return []
 
     body.loop("0", "%groups", 1, [], group)
@@ -73,7 +73,7 @@ def summed(target: Target, key: WeightsKey, rows: int) -> str:
     return kernel(body, list(body.declared))
 
 
-def _together(x: Value) -> Value:
+def sum_of_lanes(x: Value) -> Value:
     """The sum of a vector's lanes."""
     body = x.body
     while x.kind.lanes > 1:

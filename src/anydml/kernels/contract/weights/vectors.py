@@ -63,7 +63,8 @@ class WeightsBlock:
     def of(self, words: str, n: int) -> Value:
         """The n-th vector of a unit, in float32."""
         body, bits = self.body, self.key.bits
-        read = self._read(words, n).converted("trunc" if self.key.word > 32 else "bitcast", Kind("i32", self.lanes))
+        how = {64: "trunc", 32: "bitcast", 16: "zext"}[self.key.word]
+        read = self._read(words, n).converted(how, Kind("i32", self.lanes))
         if self.table:
             low, high = self.table
             return body.call("llvm.x86.avx512.vpermi2var.ps.256", self.single, low, read, high)
@@ -85,12 +86,12 @@ def along(
     def of(block: str) -> list[WeightsBlock]:
         found = []
         for r in range(rows):
-            number = body.op(f"add i64 {body.op(f'mul i64 {block}, {GROUP}')}, {r}")
+            number = body.op(f"add i64 {body.op(f'mul i64 {block}, {key.group}')}, {r}")
             found.append(WeightsBlock(body, key, body.at(scales, body.op(f"mul i64 {number}, 4")), body.at(zeros, number)))
         return found
 
     def unit(number: str, blocks: list[WeightsBlock], numbers: range, carried: list[Value]) -> list[Value]:
-        at = body.at(words, body.op(f"mul i64 {number}, {GROUP * size}"))
+        at = body.at(words, body.op(f"mul i64 {number}, {key.group * size}"))
         places = [body.at(at, r * size) for r in range(rows)]
         first = body.op(f"mul i64 {number}, {key.vectors}")
         for line in range(0, rows * size, LINE):

@@ -11,6 +11,16 @@ U = 2.0**-53  # the relative error of one rounding to float64
 _Number = TypeVar("_Number")
 
 
+def floats(table: str) -> tuple[float, ...]:
+    """A table of hexadecimal numbers."""
+    return tuple(map(float.fromhex, table.split()))
+
+
+def integers(table: str) -> tuple[int, ...]:
+    """A table of decimal integers, such as the bits of numbers."""
+    return tuple(map(int, table.split()))
+
+
 class Polynomial(NamedTuple):
     """An approximation of a function on low .. high.
 

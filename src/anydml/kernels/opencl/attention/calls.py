@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.kernels.attention import weights
 from anydml.kernels.attention.key import ABOUT, AttentionKey, KeptKey
 from anydml.kernels.attention.layout import Numbers
 from anydml.kernels.call.steps import At
@@ -28,7 +29,6 @@ Arrays = Callable[[str], NDArray[Any]]
 SCRATCH = 1 << 28  # bytes of scratch, at most, unless a single query needs more
 FINER = 1 << 24  # bytes of the second stage's work items
 LATER = (THIRD, EXACT)
-BLOCK = 64  # terms of a block of a sum of weighted values: see `weights`
 
 
 class Output(NamedTuple):
@@ -143,7 +143,7 @@ class AttentionCall:
                 self._tiles(batches, (rows, keys, head), a, b, (at["scores"], 8 * keys, 8 * keys * rows), 1 << 30)
             if name == "finish":
                 a, b = (at["scores"], 8 * keys, 8 * keys * rows), (at["value_rows"], 8, 8 * columns, 8 * columns * keys)
-                self._tiles(batches, (rows, columns, keys), a, b, (at["sums"], 8 * columns, 8 * columns * rows), BLOCK)
+                self._tiles(batches, (rows, columns, keys), a, b, (at["sums"], 8 * columns, 8 * columns * rows), weights.DEPTH)
             opened.launch(kernel, items[name])
         opened.paced(batches * rows * keys * (head + columns + 64))
 
@@ -165,7 +165,7 @@ class AttentionCall:
             np.int32(together),
         )  # fmt: skip
         groups = batches * -(-rows // SIDE) * -(-columns // SIDE)
-        self.opened.launch(self._products, groups * THREADS, THREADS)
+        self.opened.launch(self._products, groups * self._threads, self._threads)
 
     def _set(self, kernel: Any, piece: Piece) -> None:
         for k, x in enumerate((piece.batches.start, len(piece.batches), piece.rows.start, len(piece.rows))):
@@ -238,7 +238,8 @@ class AttentionCall:
         given = [memory, self._scratch, self._bits, self.workspace.memory[0], *tensors, np.int64(2 * self.number)]
         self._first = len(given)
         self._given = given  # a kernel's arguments do not keep their memory
-        self._products = opened.kernel(program, "tiles")
+        self._threads = 1 if opened.is_processor else THREADS
+        self._products = opened.kernel(opened.program(text.tiles_text(processor=opened.is_processor)), "tiles")
         kernels = {}
         for name in text.KERNELS:
             if key.biased or name != "biases":

@@ -42,8 +42,15 @@ def numbers(key: AttentionKey) -> list[str]:
     return [*key.signature.names, *PLACES]
 
 
+def tiles_text(*, processor: bool) -> str:
+    """The program with the kernel "tiles". processor: whether the device is one."""
+    sizes = dict(THREADS=THREADS, SIDE=SIDE, DEPTH=DEPTH, BLOCK=weights.DEPTH, PROCESSOR=int(processor))
+    macros = [f"#define {name} {value}" for name, value in sizes.items()]
+    return opencl.program([*macros, "", Path(__file__).with_name("tiles.cl").read_text()])
+
+
 def text(target: Target, key: AttentionKey) -> str:
-    """The program with the kernels of KERNELS and "tiles"."""
+    """The program with the kernels of KERNELS."""
     functions = [
         rows.cleared(target, key),
         rows.filled(target, key, biased=False),
@@ -55,24 +62,22 @@ def text(target: Target, key: AttentionKey) -> str:
         results.results(target, key),
     ]
     kernels = [_kernel(target, key, name) for name in KERNELS if key.biased or name != "biases"]
-    sizes = [f"#define {name} {value}" for name, value in (("THREADS", THREADS), ("SIDE", SIDE), ("DEPTH", DEPTH))]
-    return _program(key, functions, kernels, [*sizes, "", Path(__file__).with_name("tiles.cl").read_text()])
+    return _program(key, functions, kernels)
 
 
 def finer_text(target: Target, key: AttentionKey) -> str:
     """The program with the kernel "refine", the second stage."""
     functions = [finer.sums_of_products(target, key), finer.weights(target, key), finer_elements.elements(target, key)]
-    return _program(key, functions, [_kernel(target, key, "refine")], [])
+    return _program(key, functions, [_kernel(target, key, "refine")])
 
 
-def _program(key: AttentionKey, functions: Sequence[Function], kernels: Sequence[Function], more: Sequence[str]) -> str:
+def _program(key: AttentionKey, functions: Sequence[Function], kernels: Sequence[Function]) -> str:
     pointers = [x for x in key.signature.names if x in key.signature.pointers]
     given = [Argument("ptr", "numbers"), *(Argument("ptr", f"m_{x}") for x in pointers)]
     return opencl.program([
         *opencl.helpers(*functions, *kernels),
         *(opencl.function(f.title, [*given, *map(_argument, f.parameters)], f) for f in functions),
         *(opencl.function(f.title, arguments(key), f, result="kernel void") for f in kernels),
-        *more,
     ])  # fmt: skip
 
 

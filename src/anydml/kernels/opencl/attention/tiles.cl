@@ -1,5 +1,6 @@
 /* Sums of products of float64 in tiles of SIDE x SIDE elements, for each of several batches. The terms are added in order;
    after so many of them, their sum is added to the total. Strides are in bytes, and so are the places in the scratch. */
+#if !PROCESSOR
 kernel __attribute__((reqd_work_group_size(THREADS, 1, 1)))
 void tiles(global uchar *scratch, long a, long b, long to, int rows, int columns, int terms, long a_row, long b_column,
            long b_term, long to_row, long a_batch, long b_batch, long to_batch, int together) {
@@ -38,3 +39,52 @@ void tiles(global uchar *scratch, long a, long b, long to, int rows, int columns
       *(global double *)(scratch + to + batch * to_batch + r * to_row + c * 8L) = total[i][j] + part[i][j];
   }
 }
+#else
+/* on a processor, by one work item: a core's registers have the sums of 8 rows and of two vectors of columns at a time */
+kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void tiles(global uchar *scratch, long a, long b, long to, int rows, int columns, int terms, long a_row, long b_column,
+           long b_term, long to_row, long a_batch, long b_batch, long to_batch, int together) {
+  local double packed[BLOCK][SIDE] __attribute__((aligned(64))), sum[SIDE][SIDE] __attribute__((aligned(64)));
+  long over = (columns + SIDE - 1) / SIDE, down = (rows + SIDE - 1) / SIDE, tile = (long)get_group_id(0);
+  int c0 = (int)(tile % over) * SIDE, r0 = (int)(tile / over % down) * SIDE;
+  int height = min(SIDE, rows - r0), width = min(SIDE, columns - c0);
+  long batch = tile / over / down;
+  global const uchar *from_a = scratch + a + batch * a_batch + r0 * a_row, *from_b = scratch + b + batch * b_batch + c0 * b_column;
+  bool apart = together == BLOCK; /* else all terms are added in order */
+  for (int r = 0; r < SIDE; ++r) for (int c = 0; c < SIDE; ++c) sum[r][c] = -0.0; /* -0 if all terms are */
+  for (int k = 0; k < BLOCK; ++k) for (int c = 0; c < SIDE; ++c) packed[k][c] = 0.0;
+  for (int k0 = 0; k0 < terms; k0 += BLOCK) {
+    int count = min(BLOCK, terms - k0);
+    for (int c = 0; c < width; ++c)
+      for (int k = 0; k < count; ++k) packed[k][c] = *(global const double *)(from_b + c * b_column + (k0 + k) * b_term);
+    for (int i = 0; i < height; i += 8) {
+      global const double *row[8];
+      for (int r = 0; r < 8; ++r) row[r] = (global const double *)(from_a + min(i + r, height - 1) * a_row) + k0;
+      for (int j = 0; j < width; j += 16) {
+        double8 part[8][2];
+        _Pragma("unroll")
+        for (int r = 0; r < 8; ++r)
+          for (int m = 0; m < 2; ++m) part[r][m] = apart ? (double8)(-0.0) : *(local double8 *)&sum[i + r][j + 8 * m];
+        for (int k = 0; k < count; ++k) {
+          double8 v = *(local double8 *)&packed[k][j], w = *(local double8 *)&packed[k][j + 8];
+          _Pragma("unroll")
+          for (int r = 0; r < 8; ++r) {
+            double8 u = (double8)(row[r][k]);
+            part[r][0] = fma(u, v, part[r][0]);
+            part[r][1] = fma(u, w, part[r][1]);
+          }
+        }
+        for (int r = 0; r < 8; ++r)
+          for (int m = 0; m < 2; ++m) {
+            local double8 *into = (local double8 *)&sum[i + r][j + 8 * m];
+            *into = apart ? *into + part[r][m] : part[r][m];
+          }
+      }
+    }
+  }
+  for (int r = 0; r < height; ++r) {
+    global double *into = (global double *)(scratch + to + batch * to_batch + (r0 + r) * to_row) + c0;
+    for (int c = 0; c < width; ++c) into[c] = sum[r][c];
+  }
+}
+#endif

@@ -57,7 +57,7 @@ class TiledCall:
         self._stage, self._output, self._decision, self._memory = stage, output, decision, memory
         self.number = workspace.call(0)
         found = part.layout
-        self._batches = prod(found.batches)
+        self._batches: int = prod(found.batches)
         self._words = -(-self._batches * found.rows * found.columns // 32)
         self._kernels: list[Any] = []
         self._first = 0  # the place of the argument that says where a launch begins
@@ -67,7 +67,16 @@ class TiledCall:
         self._sizes, self._units = sizes, units
         self._begins = [0 for _ in sizes]  # the first group of each kernel's next launch
         tiles = max(1, UNITS // units)
-        self._at_once = [tiles if items == sizes[0][1] else 64 * tiles for _, items in sizes]  # groups in a launch
+        self._at_once = [64 * tiles if items == SINGLES else tiles for _, items in sizes]  # groups in a launch
+
+    def _groups(self, height: int) -> int:
+        """The tiles of so many rows and of COLUMNS columns."""
+        found: FloatLayout = self.part.layout
+        return self._batches * -(-found.columns // COLUMNS) * -(-found.rows // height)
+
+    def _tiles(self) -> tuple[int, int]:
+        """The groups of the first kernel, and the work items of a group: on a processor, one computes a block."""
+        return (self._groups(BLOCK), 1) if self.opened.is_processor else (self._groups(ROWS), THREADS)
 
     def launch(self) -> None:
         """Enqueue the kernels. Long work is waited for in pieces."""
@@ -147,17 +156,17 @@ class ContractionCall(TiledCall):
     def __init__(self, workspace: Workspace, part: Part, *others: Any) -> None:
         super().__init__(workspace, part, *others)
         found = part.layout
-        across = self._batches * -(-found.columns // COLUMNS)
-        self._blocks = across * -(-found.rows // BLOCK)
-        tiles, singles = (across * -(-found.rows // ROWS), THREADS), (-(-self._words // WORDS), SINGLES)
-        self._plan((tiles, (self._blocks, THREADS), singles), ROWS * COLUMNS * max(1, found.terms))
+        self._blocks = self._groups(BLOCK)
+        singles = -(-self._words // WORDS), SINGLES
+        pairs = self._blocks, 1 if self.opened.is_processor else THREADS
+        self._plan((self._tiles(), pairs, singles), ROWS * COLUMNS * max(1, found.terms))
 
     def _make(self) -> None:
         opened, found = self.opened, self.part.layout
         given = self._arguments()
         norms = opened.allocate(8 * self._batches * (found.rows + found.columns))
         dense = opened.allocate(4 * self._blocks)
-        program = opened.program(_text(self._stage, self.part.key))
+        program = opened.program(_text(self._stage, self.part.key, processor=opened.is_processor))
         products, pairs, singles = (opened.kernel(program, name) for name in ("products", "pairs", "singles"))
         for kernel in (products, pairs):
             kernel.set_args(*given, norms, self._bitmap, dense, np.int64(0))
@@ -169,5 +178,5 @@ class ContractionCall(TiledCall):
 
 
 @lru_cache(maxsize=256)
-def _text(stage: str, key: TextKey) -> str:
-    return text.text(opencl.target(stage), key)
+def _text(stage: str, key: TextKey, *, processor: bool) -> str:
+    return text.text(opencl.target(stage), key, processor=processor)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +31,7 @@ from anydml.kernels.match.summed import EXACT
 from anydml.kernels.opencl.calls import Workspace, unbound
 from anydml.kernels.opencl.contract.calls import TiledCall
 from anydml.kernels.opencl.contract.family import FEW, FEW_TERMS, MOST, names_of, numbering
-from anydml.kernels.opencl.contract.text import COLUMNS, ROWS, THREADS, definitions, own, place
+from anydml.kernels.opencl.contract.text import COLUMNS, ROWS, definitions, numbers_of, own, place
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.places import Numbering
@@ -157,14 +156,12 @@ class IntegerCall(TiledCall):
 
     def __init__(self, workspace: Workspace, part: IntegerPart, *others: Any) -> None:
         super().__init__(workspace, part, *others)
-        found = part.layout
-        tiles = prod(found.batches) * -(-found.columns // COLUMNS) * -(-found.rows // ROWS)
-        self._plan(((tiles, THREADS),), ROWS * COLUMNS * max(1, found.terms) // 2)
+        self._plan((self._tiles(),), ROWS * COLUMNS * max(1, part.layout.terms) // 2)
 
     def _make(self) -> None:
         opened = self.opened
         given = self._arguments()
-        kernel = opened.kernel(opened.program(_text(self._stage, self.part.key)), "products")
+        kernel = opened.kernel(opened.program(_text(self._stage, self.part.key, processor=opened.is_processor)), "products")
         counts = self.workspace.memory[0]
         kernel.set_args(*given, self._bitmap, counts, np.int64(2 * self.number), np.int64(0))
         self._first = len(given) + 3
@@ -182,7 +179,7 @@ def _emitted(stage: str, key: IntegerKey) -> tuple[str, bool]:
 
 
 @lru_cache(maxsize=256)
-def _text(stage: str, key: IntegerKey) -> str:
+def _text(stage: str, key: IntegerKey, *, processor: bool) -> str:
     count = key.streams + sum(key.zeros)  # the streams but the sum, the zero points, the output
     pointers = [f"p{k}" for k in range(count)]
     behind = key.streams - 1
@@ -193,7 +190,10 @@ def _text(stage: str, key: IntegerKey) -> str:
             zero = f"((int)*(global const {side}_TYPE *)({place(behind, pointers[behind], given)}))"
             behind += 1
         lines += [f"#define {side}_TYPE {_TYPES[t]}", f"#define {side}_ZERO({given}) {zero}"]
-    return opencl.program([_emitted(stage, key)[0], *lines, "", *own("terms.cl", "integers.cl")])
+        lines.append(f"#define {side}_VALUE(x, i) ((int)(x) - {side.lower()}_zero[i])")
+    lines += numbers_of("int", "int16", 16, "0", "(u * v + w)")
+    files = ("blocks.cl", "integer_blocks.cl") if processor else ("integers.cl",)
+    return opencl.program([_emitted(stage, key)[0], *lines, "", *own("terms.cl", *files)])
 
 
 def _element(target: Target, key: IntegerKey, *, finer: bool) -> tuple[str, bool]:

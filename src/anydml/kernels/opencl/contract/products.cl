@@ -66,6 +66,7 @@ bool is_odd(constant long *n, int z, int y, int x) {
   } \
   barrier(CLK_LOCAL_MEM_FENCE);
 
+#if TILES
 kernel __attribute__((reqd_work_group_size(THREADS, 1, 1)))
 void products(global const uchar *a, global const uchar *b, STREAM_POINTERS, constant long *n, global const long *batches,
               global const long *table, global double *norms, global uint *bitmap, global int *dense, long first) {
@@ -182,6 +183,7 @@ void pairs(global const uchar *a, global const uchar *b, STREAM_POINTERS, consta
       mark(bitmap, (batch * rows + r) * (long)columns + c0 + t);
   }
 }
+#endif
 
 double two(double a, double b, double *error) {
   double s = a + b, t = s - a;

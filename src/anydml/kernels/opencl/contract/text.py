@@ -36,23 +36,33 @@ class TextKey(NamedTuple):
     padded: bool
 
 
-def text(target: Target, key: TextKey) -> str:
-    """The program with the kernels "products", "pairs" and "singles"."""
+def text(target: Target, key: TextKey, *, processor: bool) -> str:
+    """The program with the kernels "products", "pairs" and "singles". processor: whether the device is one."""
     functions = ElementFunctions(target, key.formula)
     lines = definitions(key, functions.pointers, functions.pointers)
-    numbers = dict(BLOCK=BLOCK, DEEP=DEEP, MOST=MOST, SINGLES=SINGLES, WORDS=WORDS)
+    numbers = dict(MOST=MOST, SINGLES=SINGLES, WORDS=WORDS)
     lines += [f"#define {name} {value}" for name, value in numbers.items()]
     for side, t in zip("AB", key.factors, strict=True):
         lines += [f"#define {side}_TYPE {_TYPES[t]}", f"#define {side}_WIDE(x) ({_WIDE[t]})"]
-    lines.append(_HALF)
-    return opencl.program([functions.first(), functions.pair(), functions.sum(), *lines, "", *own("terms.cl", "products.cl")])
+        lines.append(f"#define {side}_VALUE(x, i) {side}_WIDE(x)")
+    lines += [_HALF, *numbers_of("double", "double8", 8, "-0.0", "fma(u, v, w)"), f"#define TILES {int(not processor)}", ""]
+    files = ("blocks.cl", "float_blocks.cl") if processor else ()
+    return opencl.program([
+        functions.first(), functions.pair(), functions.sum(), *lines, *own("terms.cl", "products.cl", *files),
+    ])  # fmt: skip
+
+
+def numbers_of(number: str, vector: str, lanes: int, nothing: str, added: str) -> list[str]:
+    """The macros of blocks: see blocks.cl."""
+    macros = {"NUMBER": number, "VECTOR": vector, "LANES": lanes, "NOTHING": nothing, "ADDED(u, v, w)": added}
+    return [f"#define {name} {value}" for name, value in macros.items()]
 
 
 def definitions(key: Any, pointers: Sequence[str], read: Sequence[str]) -> list[str]:
     """The macros of all tiles. key: a `TextKey`, or one of integers. read: the pointers that elements are made of."""
     numbers = dict(
         THREADS=THREADS, ACROSS=ACROSS, DOWN=THREADS // ACROSS, COLUMNS=COLUMNS, ROWS=ROWS, GROUPS=ROWS * ACROSS // THREADS,
-        DEPTH=DEPTH, STREAMS=len(pointers), PADDED=int(key.padded), ONE_POSITION=int(key.one_position),
+        DEPTH=DEPTH, DEEP=DEEP, BLOCK=BLOCK, STREAMS=len(pointers), PADDED=int(key.padded), ONE_POSITION=int(key.one_position),
         A_BY_TERM=int(key.by_term[0]), B_BY_TERM=int(key.by_term[1]),
     )  # fmt: skip
     return [

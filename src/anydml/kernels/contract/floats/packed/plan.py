@@ -150,9 +150,9 @@ class PackedPlan(FloatPlan):
             yield arguments.step(code, **blocks, **part, **norms, **room, **begun, **streams)
         code = engine.compiled(tile.sums, target, height, across)
         yield tile.ARGUMENTS.step(code, **blocks, depth=tuning.depth, ahead=next_ * a_tile, done=finished)
-        stored = partial(self.stored, some=some, columns=columns, streams=streams, done=finished, rests=self.rests)
-        stored = partial(stored, sums=self.sums, sums_row=sums_row, **norms, **low)
-        yield stored(self.key, factor=longest)
+        summed = Arguments(sums=self.sums, sums_row=sums_row, rests=self.rests, done=finished)
+        stored = self.stored(self.key, some, columns, streams, **summed, **norms, **low, factor=longest)
+        yield stored
         memory = Arguments(rows_at=a, tile=a_tile, height=height, panels_at=b, panel=b_panel, width=width)
         known = Arguments(sums=self.sums, sums_row=sums_row, b_norms=b_norms) | memory
         if target.later:
@@ -163,8 +163,8 @@ class PackedPlan(FloatPlan):
             yield self.refine(batch, some, columns, self.key, of_zeros, streams, zeros.decided)
         code, room = engine.compiled(magnitudes.sums, target, height, across), Arguments(rests=self.rests, elements=elements)
         yield magnitudes.ARGUMENTS.step(code, **blocks, **room, most=elements // tuning.many, factor=longest)
-        yield stored(self.key._replace(again=MAGNITUDES), factor=longest)
+        yield self.stored_again(stored, self.key._replace(again=MAGNITUDES), longest)
         code, most = engine.compiled(doubled.sums, target, height, across), elements // tuning.very_many
         yield doubled.ARGUMENTS.step(code, **blocks, rests=self.rests, most=most, **norms, **low)
-        yield stored(self.key._replace(again=PAIRS), factor=bound_factor(found.terms))
+        yield self.stored_again(stored, self.key._replace(again=PAIRS), bound_factor(found.terms))
         yield self.refine(batch, some, columns, self.key, known, streams)

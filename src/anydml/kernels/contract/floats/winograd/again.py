@@ -10,7 +10,8 @@ from __future__ import annotations
 from functools import reduce
 from operator import or_
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.inexact import Note
@@ -23,11 +24,10 @@ from anydml.tensor import DataType
 
 # as in `redo`; first, lines: the first column of the block, and its lines; factor: a sum's bound over the product of the norms;
 # packed: memory for the filters of a tile; errors: rows of bounds, like those of sums
-ARGUMENTS = (
-    "a", "a_row", "a_term", "a_line", "a_place", "b", "b_image", "b_term", "b_line", "b_place", "n1", "n2", "channels", "low1",
-    "high1", "low2", "high2", "rows", "first", "lines", "factor", "norms", "packed", "sums", "sums_row", "errors", "counter",
-)  # fmt: skip
-POINTERS = {"a", "b", "norms", "packed", "sums", "errors", "counter"}
+ARGUMENTS = Signature(
+    "*a a_row a_term a_line a_place *b b_image b_term b_line b_place n1 n2 channels low1 high1 low2 high2 rows first lines "
+    "factor *norms *packed *sums sums_row *errors *counter"
+)
 ACROSS = 2  # vectors of a tile
 
 
@@ -58,7 +58,7 @@ class _Again:
 
     def text(self) -> str:
         body = self.body
-        arguments(body, ARGUMENTS, POINTERS)
+        ARGUMENTS.load(body)
         when(body, body.op(f"icmp eq i64 {body.load('i64', '%counter', DENSE)}, 0"), lambda: tile.leave(body))
         self.note = Note(body)
         line = body.op("udiv i64 %first, %n2")

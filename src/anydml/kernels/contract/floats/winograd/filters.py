@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed.rows import NORM_SLACK
@@ -16,7 +17,7 @@ from anydml.kernels.contract.floats.winograd.transform import SLACK, TRANSFORMS
 from anydml.kernels.numbers import singles
 from anydml.tensor import DataType
 
-PACK = ("a", "row", "rows", "channels", "term", "line", "place", "into", "norms", "plain", "part", "squares")
+PACK = Signature("*a row rows channels term line place *into *norms *plain part *squares")
 
 
 def packed(target: Target, data_type: DataType, taps: int) -> str:
@@ -28,7 +29,7 @@ def packed(target: Target, data_type: DataType, taps: int) -> str:
     these, the bits of a float64. squares: scratch, a vector of float64 for each position of the transform.
     """
     winograd, body = TRANSFORMS[taps], Body(target)
-    arguments(body, PACK, {"a", "into", "norms", "plain", "squares"})
+    PACK.load(body)
     lanes = target.vector_bytes // 8
     wide, i64 = Kind("double", lanes), Kind("i64")
     part = body.splat(Value(body, body.op("bitcast i64 %part to double"), Kind("double")), lanes)

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.winograd.kernels import interleaved, masked
@@ -20,12 +21,11 @@ from anydml.tensor import DataType
 
 # first: the first line to read, among those that windows read; tile_rows x tiles: the tiles of outputs; inside of the tensor
 # are the lines low1 .. high1 - 1 and the places low2 .. high2 - 1; vectors: of tiles, `full` of them in whole panels
-ARGUMENTS = (
-    "b", "term", "line", "place", "channels", "first", "tile_rows", "tiles", "width", "low1", "high1", "low2", "high2",
-    "lines", "pitch", "apart", "squares", "columns", "vectors", "full", "into", "position", "panel", "norms", "part",
-)  # fmt: skip
+ARGUMENTS = Signature(
+    "*b term line place channels first tile_rows tiles width low1 high1 low2 high2 *lines pitch *apart *squares *columns "
+    "vectors full *into position panel *norms part"
+)
 CHANNELS = 4  # that go through each step before the next step begins
-POINTERS = {"b", "lines", "apart", "squares", "columns", "into", "norms"}
 
 
 def transformed(target: Target, data_type: DataType, across: int, contiguous: bool, taps: int) -> str:
@@ -50,7 +50,7 @@ class _Inputs:
 
     def text(self) -> str:
         body = self.body
-        arguments(body, ARGUMENTS, POINTERS)
+        ARGUMENTS.load(body)
         self.apart_row = body.op(f"mul i64 {body.op('add i64 %vectors, 1')}, {4 * self.lanes}")
         wide = Kind("double", self.lanes)
 

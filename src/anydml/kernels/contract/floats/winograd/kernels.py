@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed import tile
@@ -18,11 +19,8 @@ from anydml.kernels.numbers import singles
 from anydml.tensor import DataType
 
 # panels, rest: of tiles; vector: bytes from one vector of packed filters to the next; done: the terms summed so far
-PRODUCTS = (
-    "a", "a_position", "panel", "panels", "rest", "rest_term", "filters", "vector", "groups", "terms", "done", "line", "into",
-    "position", "row",
-)  # fmt: skip
-SUMS = ("from", "position", "row", "vectors", "tile_rows", "tiles", "width", "sums", "sums_row")
+PRODUCTS = Signature("*a a_position panel panels *rest rest_term *filters vector groups terms done *line *into position row")
+SUMS = Signature("*from position row vectors tile_rows tiles width *sums sums_row")
 
 
 def wide(bits: Value, data_type: DataType) -> Value:
@@ -44,7 +42,7 @@ class WinogradProducts:
 
     def text(self) -> str:
         body = self.body
-        arguments(body, PRODUCTS, {"a", "rest", "filters", "line", "into"})
+        PRODUCTS.load(body)
         self.begun = body.op("icmp eq i64 %done, 0")
 
         def group(g: str, _: list[Value]) -> list[Value]:
@@ -171,7 +169,7 @@ def sums(target: Target, taps: int) -> str:
     winograd, body = TRANSFORMS[taps], Body(target)
     lanes = target.vector_bytes // 8
     kind = Kind("double", lanes)
-    arguments(body, SUMS, {"from", "sums"})
+    SUMS.load(body)
     next_line = body.op(f"mul i64 %position, {winograd.read}")
     at_once = max(lanes // TILE, 1)  # tiles of which each line fills a vector, or several
     groups = body.op(f"udiv i64 {body.op(f'add i64 %tiles, {at_once - 1}')}, {at_once}")

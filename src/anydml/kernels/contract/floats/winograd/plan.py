@@ -131,10 +131,13 @@ class WinogradPlan(FloatPlan):
 
     def _pack(self, batch: tuple[int, ...], rows: range) -> Step:
         found = self.layout
-        from_ = (found.a.of(batch, rows.start) + self.windows.a, found.a.row, len(rows), found.channels, found.a_term)
-        into = (*self._filters(batch, 0), _bits(self.transform.of_filters / self.roundings), self.of_positions)
+        from_ = Arguments(a=found.a.of(batch, rows.start) + self.windows.a, row=found.a.row, rows=len(rows))
+        strides = Arguments(channels=found.channels, term=found.a_term, line=self.windows.line, place=self.windows.place)
+        packed, norms, plain = self._filters(batch, 0)
+        part = _bits(self.transform.of_filters / self.roundings)
+        into = Arguments(into=packed, norms=norms, plain=plain, part=part, squares=self.of_positions)
         code = engine.compiled(filters.packed, self.target, self.factors[0], self.windows.taps)
-        return Step(code, (*from_, self.windows.line, self.windows.place, *into))
+        return filters.PACK.step(code, **from_, **strides, **into)
 
     # --- tiles ---
 
@@ -186,9 +189,10 @@ class WinogradPlan(FloatPlan):
         code = engine.compiled(kernels.sums, self.target, self.windows.taps)
 
         def some_of(some: range) -> Iterator[Step]:
-            from_ = (self.products + (some.start - group.start) * 8, _apart(tiles * row), row)
-            where = (-(-len(some) // lanes), len(tile_rows), self.tiles, width)
-            yield Step(code, (*from_, *where, self.sums, sums_row))
+            first_of = self.products + (some.start - group.start) * 8
+            from_ = Arguments(position=_apart(tiles * row), row=row, **{"from": first_of})
+            where = Arguments(vectors=-(-len(some) // lanes), tile_rows=len(tile_rows), tiles=self.tiles, width=width)
+            yield kernels.SUMS.step(code, **from_, **where, sums=self.sums, sums_row=sums_row)
             yield from self._stored(batch, some, some.start - group.start + first, columns, sums_row)
 
         yield from self.along(group, self.some, some_of)
@@ -198,26 +202,21 @@ class WinogradPlan(FloatPlan):
         across, vectors = tile.height(self.target) // lanes, self._vectors(len(tile_rows))
         code = engine.compiled(inputs.transformed, self.target, self.factors[1], across, self._contiguous, windows.taps)
         b = found.b.of(batch) + (windows.b + image * found.b.columns[0])
-        where = (b, found.b_term, *found.b.columns[1:], found.channels, tile_rows.start * TILE, len(tile_rows), self.tiles)
-        inside = (found.sizes[2], windows.low[0], windows.high[0], windows.low[1], windows.high[1])
+        _, line, place = found.b.columns
+        where = Arguments(b=b, term=found.b_term, line=line, place=place, channels=found.channels, first=tile_rows.start * TILE)
+        tiles = Arguments(tile_rows=len(tile_rows), tiles=self.tiles, width=found.sizes[2])
+        scratch = Arguments(lines=self.lines, pitch=self.pitch, apart=self.apart, squares=self.squares, columns=self.inner)
         position = _apart(found.channels * vectors * lanes * 8)
         panel = found.channels * across * lanes * 8
-        into = (self.b, position, panel, self.b_norms, _bits(self.transform.of_inputs / self.roundings))
-        return Step(
-            code,
-            (
-                *where,
-                *inside,
-                self.lines,
-                self.pitch,
-                self.apart,
-                self.squares,
-                self.inner,
-                vectors,
-                vectors // across * across,
-                *into,
-            ),
-        )
+        part = _bits(self.transform.of_inputs / self.roundings)
+        into = Arguments(into=self.b, position=position, panel=panel, norms=self.b_norms, part=part)
+        whole = Arguments(vectors=vectors, full=vectors // across * across)
+        return inputs.ARGUMENTS.step(code, **where, **tiles, **self._inside(), **scratch, **whole, **into)
+
+    def _inside(self) -> Arguments:
+        """The ranges of lines and places inside of the tensor."""
+        (low1, low2), (high1, high2) = self.windows.low, self.windows.high
+        return Arguments(low1=low1, high1=high1, low2=low2, high2=high2)
 
     def _products(self, batch: tuple[int, ...], first: int, filters: int, terms: range, tile_rows: range) -> Iterator[Step]:
         """The steps that transform some terms of some filters, from a packed one on, and multiply them with all tiles."""
@@ -230,13 +229,15 @@ class WinogradPlan(FloatPlan):
         start, apart = (
             self.b + (n * found.channels * panel + terms.start * each) for n, each in ((0, panel), (panels, rest_term))
         )
-        a = (start, _apart(found.channels * vectors * lanes * 8), found.channels * panel, panels, apart, rest_term)
+        a = Arguments(a=start, a_position=_apart(found.channels * vectors * lanes * 8), panel=found.channels * panel)
+        a |= Arguments(panels=panels, rest=apart, rest_term=rest_term)
         at = 0
         for groups, across in _evenly(number, tile.vectors(target)):
             filters_ = self._filters(batch, first + at * lanes)[0] + terms.start * self.transform.elements * lanes * 4
-            b = (filters_, self.of_filters, groups, len(terms), terms.start, self.line)
+            b = Arguments(filters=filters_, vector=self.of_filters, groups=groups, terms=len(terms), done=terms.start)
+            into = Arguments(line=self.line, into=self.products + at * lanes * 8, position=_apart(tiles * row), row=row)
             code = engine.compiled(kernels.products, target, height, rest, across, self.windows.taps)
-            yield Step(code, (*a, *b, self.products + at * lanes * 8, _apart(tiles * row), row))
+            yield kernels.PRODUCTS.step(code, **a, **b, **into)
             at += groups * across
 
     def _stored(self, batch: tuple[int, ...], some: range, at: int, columns: range, sums_row: int) -> Iterator[Step]:
@@ -245,26 +246,28 @@ class WinogradPlan(FloatPlan):
         _, norms, plain = self._filters(batch, at)
         key = self.key._replace(padded=False, mixed=True)
         factor = _bits(self.roundings * SLACK * 2.0**-53)
-        summed = Arguments(sums=self.sums, sums_row=sums_row, factor=factor, a_norms=norms, b_norms=self.b_norms)
-        yield self.stored(key, some, columns, streams, **summed)
+        summed = Arguments(sums=self.sums, sums_row=sums_row, a_norms=norms, b_norms=self.b_norms, rests=self.errors)
+        stored = self.stored(key, some, columns, streams, **summed, factor=factor)
+        yield stored
         if not target.later:
             key = self.key._replace(padded=False)
-            a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line, windows.place)
-            b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, *found.b.columns[1:], *found.sizes[1:])
-            inside = (windows.low[0], windows.high[0], windows.low[1], windows.high[1])
-            memory = (*a, *b, found.channels, *inside)
-            few = (
-                _bits(redo.factor(found.channels, windows.taps)),
-                plain,
-                self.b_norms,
-                len(some) * len(columns) // self.tuning.many_listed,
-            )
+            (_, n1, n2), (_, f1, f2), (image, line, place) = found.sizes, found.flat, found.b.columns
+            a = Arguments(a=found.a.of(batch, some.start) + windows.a, a_row=found.a.row, a_term=found.a_term)
+            a |= Arguments(a_line=windows.line, a_place=windows.place, channels=found.channels)
+            b = Arguments(b=found.b.of(batch) + windows.b, b_image=image, b_term=found.b_term, b_line=line, b_place=place)
+            memory = {**a, **b, **self._inside(), "n1": n1, "n2": n2, "first": columns.start, "norms": plain}
+            memory["counter"] = self.counter
+            most = len(some) * len(columns) // self.tuning.many_listed
+            few = Arguments(list=self.entries, f1=f1, f2=f2, tiles=self.b_norms, most=most)
+            few["factor"] = _bits(redo.factor(found.channels, windows.taps))
             code = engine.compiled(redo.summed, target, key, self.factors, self._contiguous, windows.taps)
-            yield Step(code, (*memory, self.entries, self.counter, columns.start, *found.flat[1:], *few, *streams.values()))
+            yield epilogue.with_streams(redo.ARGUMENTS, len(self.places)).step(code, **memory, **few, **streams)
             code = engine.compiled(again.summed, target, self.factors, self._contiguous, windows.taps)
-            many = (len(some), columns.start, len(columns) // found.sizes[2], _bits(again.factor(found.terms)), plain)
-            yield Step(code, (*memory, *many, self.packed_rows, self.sums, sums_row, self.errors, self.counter))
-            yield self.stored(key._replace(again=epilogue.ERRORS), some, columns, streams, **summed, rests=self.errors)
+            block = Arguments(rows=len(some), lines=len(columns) // n2, packed=self.packed_rows)
+            block["factor"] = _bits(again.factor(found.terms))
+            into = Arguments(sums=self.sums, sums_row=sums_row, errors=self.errors)
+            yield again.ARGUMENTS.step(code, **memory, **block, **into)
+            yield self.stored_again(stored, key._replace(again=epilogue.ERRORS), factor)
         known = self.unpacked(self.sums, sums_row, self.b_norms)
         yield self.refine(batch, some, columns, self.key, known, streams)
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.elements import split, streams
-from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey
-from anydml.kernels.contract.floats.epilogue import streams as stream_arguments
+from anydml.kernels.contract.floats.epilogue import EpilogueKey, with_streams
 from anydml.kernels.contract.floats.formula import bounded, stored
 from anydml.kernels.contract.floats.inexact import Note
 from anydml.kernels.contract.floats.packed.magnitudes import DENSE
@@ -27,20 +27,13 @@ from anydml.tensor import DataType
 # a, b: the first elements of filters and windows; line, place: strides in bytes; low, high: the half-open ranges of lines and
 # places inside of the tensor, among those that windows read; f1, f2: the columns' inner sizes for streams; tiles: for each
 # column, 0 if its tile reads only zeros; most: with more entries on the list, nothing is done
-ARGUMENTS = (
-    "a", "a_row", "a_term", "a_line", "a_place", "b", "b_image", "b_term", "b_line", "b_place", "n1", "n2", "channels", "low1",
-    "high1", "low2", "high2", "list", "counter", "first", "f1", "f2", "factor", "norms",
-    "tiles", "most",
-)  # fmt: skip
-POINTERS = {"a", "b", "list", "counter", "norms", "tiles"}
+ARGUMENTS = Signature(
+    "*a a_row a_term a_line a_place *b b_image b_term b_line b_place n1 n2 channels low1 high1 low2 high2 *list *counter "
+    "first f1 f2 factor *norms *tiles most"
+)
 FIRST = 4  # channels that are first searched for a +0, which makes a sum of zeros +0
 BLOCK = 16  # channels that are accumulated before they are added to others
 LANES = 2  # all hold the same element when it is stored
-
-
-def argument_names(key: EpilogueKey) -> list[str]:
-    """The arguments of the kernel, in order."""
-    return [*ARGUMENTS, *stream_arguments(len(key.layouts)).names]
 
 
 def factor(channels: int, taps: int) -> float:
@@ -50,7 +43,7 @@ def factor(channels: int, taps: int) -> float:
 
 
 def summed(target: Target, key: EpilogueKey, factors: tuple[DataType, DataType], contiguous: bool, taps: int) -> str:
-    """The kernel that decides listed elements, or leaves them on the list; arguments: `argument_names`.
+    """The kernel that decides listed elements, or leaves them on the list; arguments: ARGUMENTS, and streams.
 
     contiguous: the windows' lines have no gaps. If the list has more than `most` entries, the kernel only sets DENSE.
     """
@@ -68,7 +61,7 @@ class _Redoing:
 
     def text(self) -> str:
         body = self.body
-        arguments(body, argument_names(self.key), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.key.layouts))})
+        with_streams(ARGUMENTS, len(self.key.layouts)).load(body)
         # the elements whose sums are computed: their row, the first one's column, and a bit for each
         self.there = body.op("alloca [3 x i64], align 64")
         body.store("i64", "0", self.there, 16)

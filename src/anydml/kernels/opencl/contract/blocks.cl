@@ -1,0 +1,80 @@
+/* Sums of products on processors, where a work item has the registers and caches of a core: it computes a block of BLOCK x BLOCK
+   elements, from packed rows and columns of AT_ONCE terms. NUMBER is the type of sums, VECTOR one of LANES numbers, A_VALUE and
+   B_VALUE an element of a factor as a number. NOTHING is a sum without terms, ADDED(u, v, w) is u * v + w. */
+#define AT_ONCE (DEPTH * DEEP)
+#define HIGH 8 /* rows of a block whose sums are in registers at a time; of columns, there are two vectors */
+#define BEGIN_BLOCK \
+  local NUMBER a_pack[AT_ONCE][BLOCK] __attribute__((aligned(64))), b_pack[AT_ONCE][BLOCK] __attribute__((aligned(64))); \
+  local NUMBER sum[BLOCK][BLOCK] __attribute__((aligned(64))); \
+  local long column[BLOCK]; \
+  local int place[BLOCK][3]; \
+  int rows = (int)n[N_ROWS], columns = (int)n[N_COLUMNS], terms = (int)(n[N_CHANNELS] * n[N_POSITIONS]); \
+  long block = first + (long)get_group_id(0), over = (columns + BLOCK - 1) / BLOCK, down = (rows + BLOCK - 1) / BLOCK; \
+  int c0 = (int)(block % over) * BLOCK, r0 = (int)(block / over % down) * BLOCK; \
+  int height = min(BLOCK, rows - r0), width = min(BLOCK, columns - c0); \
+  long batch = block / over / down; \
+  global const long *offsets = batches + batch * (2 + STREAMS); \
+  a += offsets[0]; \
+  b += offsets[1]; \
+  for (int c = 0; c < width; ++c) { \
+    int x = (c0 + c) % (int)n[N_X], line = (c0 + c) / (int)n[N_X], y = line % (int)n[N_Y], z = line / (int)n[N_Y]; \
+    column[c] = z * n[N_B_Z] + y * n[N_B_Y] + x * n[N_B_X]; \
+    place[c][0] = z, place[c][1] = y, place[c][2] = x; \
+  } \
+  for (int r = 0; r < BLOCK; ++r) for (int c = 0; c < BLOCK; ++c) sum[r][c] = NOTHING; \
+  for (int k = 0; k < AT_ONCE; ++k) for (int r = 0; r < BLOCK; ++r) a_pack[k][r] = b_pack[k][r] = 0;
+
+/* the packed rows and columns of some terms */
+void pack(local NUMBER (*a_pack)[BLOCK], local NUMBER (*b_pack)[BLOCK], global const uchar *a, global const uchar *b,
+          constant long *n, global const long *table, local const long *column, local const int (*place)[3],
+          local const int *a_zero, local const int *b_zero, int k0, int count, int r0, int height, int width) {
+  long a_row = n[N_A_ROW], a_step = n[N_A_TERM], b_step = n[N_B_TERM];
+  int channels = (int)n[N_CHANNELS];
+  for (int k = 0; k < count; ++k) {
+#if ONE_POSITION
+    global const long *at = table;
+    int channel = k0 + k;
+#else
+    global const long *at = table + 8 * ((k0 + k) / channels);
+    int channel = (k0 + k) % channels;
+#endif
+    global const uchar *from = a + (r0 * a_row + at[P_A] + channel * a_step);
+    for (int r = 0; r < height; ++r) a_pack[k][r] = A_VALUE(*(global const A_TYPE *)(from + r * a_row), r);
+    from = b + (at[P_B] + channel * b_step);
+#if PADDED
+    int range[6];
+    for (int i = 0; i < 6; ++i) range[i] = (int)at[P_RANGES + i];
+    for (int c = 0; c < width; ++c) {
+      int z = place[c][0], y = place[c][1], x = place[c][2];
+      bool counts = z >= range[0] && z < range[1] && y >= range[2] && y < range[3] && x >= range[4] && x < range[5];
+      b_pack[k][c] = counts ? B_VALUE(*(global const B_TYPE *)(from + column[c]), c) : 0;
+    }
+#else
+    for (int c = 0; c < width; ++c) b_pack[k][c] = B_VALUE(*(global const B_TYPE *)(from + column[c]), c);
+#endif
+  }
+}
+
+/* adds the products of packed terms to the sums */
+void multiply(local const NUMBER (*a_pack)[BLOCK], local const NUMBER (*b_pack)[BLOCK], local NUMBER (*sum)[BLOCK], int count,
+              int height, int width) {
+  for (int j = 0; j < width; j += 2 * LANES)
+    for (int i = 0; i < height; i += HIGH) {
+      VECTOR part[HIGH][2];
+      _Pragma("unroll")
+      for (int r = 0; r < HIGH; ++r) part[r][0] = part[r][1] = (VECTOR)(NOTHING);
+      for (int k = 0; k < count; ++k) {
+        VECTOR v = *(local const VECTOR *)&b_pack[k][j], w = *(local const VECTOR *)&b_pack[k][j + LANES];
+        _Pragma("unroll")
+        for (int r = 0; r < HIGH; ++r) {
+          VECTOR u = (VECTOR)(a_pack[k][i + r]);
+          part[r][0] = ADDED(u, v, part[r][0]);
+          part[r][1] = ADDED(u, w, part[r][1]);
+        }
+      }
+      for (int r = 0; r < HIGH; ++r) {
+        *(local VECTOR *)&sum[i + r][j] += part[r][0];
+        *(local VECTOR *)&sum[i + r][j + LANES] += part[r][1];
+      }
+    }
+}
