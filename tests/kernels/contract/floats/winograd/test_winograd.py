@@ -18,8 +18,10 @@ from anydml import DataType, Device, TensorDesc, TensorFlags, operators
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine, targets
 from anydml.kernels.contract.floats import family, tuning
+from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.contract.floats.packed.magnitudes import DENSE
-from anydml.kernels.contract.floats.winograd import plan, transform
+from anydml.kernels.contract.floats.winograd import again, inputs, kernels, plan, redo, transform
+from anydml.kernels.contract.floats.winograd import filters as packing
 from anydml.kernels.contract.floats.winograd.plan import WinogradPlan
 from anydml.kernels.undecided.state import COUNT
 from anydml.schema.operator import Desc
@@ -378,6 +380,24 @@ def test_images_of_planes_share_owned_filters(plans: list[WinogradPlan]) -> None
         inputs = dict(input_tensor=np.ascontiguousarray(x[:, :, plane]), filter_tensor=np.ascontiguousarray(f[:, :, 0]))
         expected = executed(convolution(inputs["input_tensor"], inputs["filter_tensor"], (1, 1, 1, 1)), inputs, ISAS[0])
         assert (bits(found[:, :, plane]) == bits(expected)).all()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_frames_are_smaller_than_a_page(isa: str, plans: list[WinogradPlan]) -> None:
+    """Larger ones need a function on Windows that is not linked. Those of 5 x 5 and FLOAT16 are the largest."""
+    x, f = np.zeros((1, 6, 9, 9), np.float16), np.zeros((8, 6, 5, 5), np.float16)
+    Device(isa=isa).compile(convolution(x, f, (2, 2, 2, 2)))
+    target, key, half = plans[0].target, plans[0].key._replace(padded=False), DataType.FLOAT16
+    emitted: list[tuple[Any, ...]] = [
+        (packing.packed, half, 5),
+        (inputs.transformed, half, tile.height(target) // (target.vector_bytes // 8), True, 5),
+        (kernels.products, tile.height(target), 1, tile.vectors(target), 5),
+        (kernels.sums, 5),
+        (redo.summed, key, (half, half), True, 5),
+        (again.summed, (half, half), True, 5),
+    ]
+    for emit, *arguments in emitted:
+        assert engine.within(emit, target, 4096, *arguments) is not None, emit
 
 
 def test_which_convolutions_are_transformed(monkeypatch: pytest.MonkeyPatch) -> None:

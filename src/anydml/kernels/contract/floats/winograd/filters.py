@@ -65,22 +65,23 @@ def packed(target: Target, data_type: DataType, taps: int) -> str:
                     x = single.converted("fpext", wide)
                     squares = body.fused(x, x, squares)
                     read.append(x)
-            made = [x for row in range(winograd.read) for x in winograd.of_filter(read, row)]
-            for n, x in enumerate(made):
-                before = body.loaded(wide, "%squares", 8 * lanes * n)
-                body.stored(body.fused(x, x, before), "%squares", 8 * lanes * n)
+            for row in range(winograd.read):
+                for j, x in enumerate(winograd.of_filter(read, row)):
+                    before = body.loaded(wide, "%squares", 8 * lanes * (row * winograd.read + j))
+                    body.stored(body.fused(x, x, before), "%squares", 8 * lanes * (row * winograd.read + j))
             return [squares]
 
         (squares,) = body.loop("0", "%channels", 1, [body.constant(wide, 0.0)], channel)[1]
         at = body.op(f"mul i64 {t}, {8 * lanes}")
         body.stored(squares.root() * NORM_SLACK, body.at("%plain", at))
-        made = [
-            [body.loaded(wide, "%squares", 8 * lanes * (i * winograd.read + j)) for j in range(winograd.read)]
-            for i in range(winograd.read)
-        ]
-        made = winograd.norms(made, squares, winograd.filter_norms, part)
+
+        def square(i: int, j: int) -> Value:
+            return body.loaded(wide, "%squares", 8 * lanes * (i * winograd.read + j))
+
+        weights = winograd.input_norms / winograd.filter_norms
+        found = winograd.weighted(square, squares, winograd.filter_norms, part, weights)
         largest = body.constant(wide, 0.0)
-        for i, line in enumerate(winograd.weighted(made, winograd.input_norms / winograd.filter_norms)):
+        for i, line in enumerate(found):
             for j, x in enumerate(line):
                 x = x.root() * float(SLACK / np.sqrt(winograd.amplified[i] * winograd.amplified[j]))
                 # a NaN is kept

@@ -206,15 +206,15 @@ class _Inputs:
                 t = body.op(f"mul i64 {body.op(f'sub i64 {last}, {n}')}, {lanes}")
                 at = body.at("%squares", body.op(f"mul i64 {body.op(f'add i64 {first}, {t}')}, 8"))
                 whole = body.loaded(wide, at)
-                squares: list[list[Value]] = []
-                for _i in range(winograd.read):
-                    squares.append([])
-                    for _j in range(winograd.read):
-                        at = body.at(at, row)
-                        squares[-1].append(body.loaded(wide, at))
-                norms = winograd.norms(squares, whole, winograd.input_norms, part)
+                first_row = body.at(at, row)
+
+                def square(i: int, j: int) -> Value:
+                    return body.loaded(wide, body.at(first_row, body.op(f"mul i64 {row}, {i * winograd.read + j}")))
+
+                weights = winograd.filter_norms / winograd.input_norms
+                found_all = winograd.weighted(square, whole, winograd.input_norms, part, weights)
                 into = body.at(lines, body.op(f"mul i64 {t}, {8 * TILE}"))
-                for i, found in enumerate(winograd.weighted(norms, winograd.filter_norms / winograd.input_norms)):
+                for i, found in enumerate(found_all):
                     scales = [float(SLACK * np.sqrt(winograd.amplified[i] * y)) for y in winograd.amplified]
                     made = [x.root() * scale for x, scale in zip(found, scales, strict=True)]
                     body.stored(interleaved(body, made), into)

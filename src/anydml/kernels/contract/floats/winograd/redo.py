@@ -56,7 +56,8 @@ class _Redoing:
     ) -> None:
         self.body, self.key, self.factors, self.taps = Body(target), key, factors, taps
         self.step = None if contiguous else "%b_place"
-        self.lanes = target.vector_bytes // 8 if contiguous else 2  # gathers are slow
+        # gathers are slow; the sums of 25 terms, of a block and of all, take too much of the stack in wide vectors
+        self.lanes = max(target.vector_bytes // (8 if taps == 3 else 16), 2) if contiguous else 2
 
     def text(self) -> str:
         body = self.body
@@ -121,24 +122,23 @@ class _Redoing:
         self.note.clear()
         starts = [body.constant(kind, -0.0)] * len(terms) + [body.constant(kind, 0.0)] * self.taps
 
-        def factors(n: str) -> list[tuple[Value, Value]]:
-            right, left = (body.op(f"mul i64 {n}, %{x}_term") for x in "ba")
-            made = []
-            for p, q in terms:
-                at = body.op(f"add i64 {lines[p]}, {body.op(f'mul i64 %b_place, {q}')}")
-                u = masked(body, Kind(f"i{self.factors[1].element_bits}", lanes), self._at(b, right, at), self.step, across[q])
-                at = body.op(f"add i64 {body.op(f'mul i64 %a_line, {p}')}, {body.op(f'mul i64 %a_place, {q}')}")
-                v = body.loaded(Kind(f"i{self.factors[0].element_bits}"), self._at(a, left, at))
-                single = self.factors[0] == DataType.FLOAT32  # there are no instructions to widen one FLOAT16
-                v = body.splat(wide(v, self.factors[0]), lanes) if single else wide(body.splat(v, lanes), self.factors[0])
-                made.append((wide(u, self.factors[1]), v))
-            return made
+        def factors(k: int, right: str, left: str) -> tuple[Value, Value]:
+            p, q = terms[k]
+            at = body.op(f"add i64 {lines[p]}, {body.op(f'mul i64 %b_place, {q}')}")
+            u = masked(body, Kind(f"i{self.factors[1].element_bits}", lanes), self._at(b, right, at), self.step, across[q])
+            at = body.op(f"add i64 {body.op(f'mul i64 %a_line, {p}')}, {body.op(f'mul i64 %a_place, {q}')}")
+            v = body.loaded(Kind(f"i{self.factors[0].element_bits}"), self._at(a, left, at))
+            single = self.factors[0] == DataType.FLOAT32  # there are no instructions to widen one FLOAT16
+            v = body.splat(wide(v, self.factors[0]), lanes) if single else wide(body.splat(v, lanes), self.factors[0])
+            return wide(u, self.factors[1]), v
 
         def channel(n: str, carried: list[Value]) -> list[Value]:
-            squares, pairs = carried[len(terms) :], factors(n)
-            for (p, _), (u, _) in zip(terms, pairs, strict=True):
-                squares[p] = body.fused(u, u, squares[p])
-            return [*(body.fused(u, v, old) for (u, v), old in zip(pairs, carried, strict=False)), *squares]
+            sums, squares = carried[: len(terms)], carried[len(terms) :]
+            right, left = (body.op(f"mul i64 {n}, %{x}_term") for x in "ba")
+            for k, (p, _) in enumerate(terms):
+                u, v = factors(k, right, left)
+                squares[p], sums[k] = body.fused(u, u, squares[p]), body.fused(u, v, sums[k])
+            return [*sums, *squares]
 
         def block(first: str, carried: list[Value]) -> list[Value]:
             end = body.call("llvm.umin.i64", i64, f"i64 {body.op(f'add i64 {first}, {BLOCK}')}", "i64 %channels").name

@@ -19,7 +19,7 @@ number here overflows or underflows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -71,17 +71,14 @@ class Transform:
         self.filter_norms, self.input_norms = (np.linalg.norm(m, axis=1) * SLACK for m in (self.filters, self.inputs))
         self.amplified = np.abs(self.outputs) @ (self.input_norms * self.filter_norms) * SLACK
 
-    def norms(self, squares: Sequence[Sequence[Value]], whole: Value, rows: NDArray[Any], part: Value) -> list[list[Value]]:
-        """P or Q at each position: the norm from its square, plus `part` of the whole norm times the norms of the rows."""
-        rest = whole.root() * part
-        return [
-            [x.root() * SLACK + rest * float(rows[i] * rows[j] * SLACK) for j, x in enumerate(line)]
-            for i, line in enumerate(squares)
-        ]
+    def weighted(
+        self, square: Callable[[int, int], Value], whole: Value, rows: NDArray[Any], part: Value, weights: NDArray[Any]
+    ) -> list[list[Value]]:
+        """For each output, the sum of the squares of P or Q times the magnitudes of A and times weights, rounded up.
 
-    def weighted(self, norms: Sequence[Sequence[Value]], weights: NDArray[Any]) -> list[list[Value]]:
-        """For each output, the sum of squared norms times the magnitudes of A and times weights, rounded up."""
-        factors = np.abs(self.outputs) * weights * SLACK
+        P or Q at a position is the norm from its square, plus `part` of the whole norm times the norms of the rows.
+        """
+        factors, rest = np.abs(self.outputs) * weights * SLACK, whole.root() * part
 
         def summed(xs: Sequence[Value]) -> list[Value]:
             made = []
@@ -95,8 +92,11 @@ class Transform:
                 made.append(total)
             return made
 
-        down = [summed([norms[i][j] * norms[i][j] for i in range(self.read)]) for j in range(self.read)]
-        return [summed([down[j][i] for j in range(self.read)]) for i in range(TILE)]
+        down = []  # column by column, so that few registers are needed
+        for j in range(self.read):
+            norms = [square(i, j).root() * SLACK + rest * float(rows[i] * rows[j] * SLACK) for i in range(self.read)]
+            down.append(summed([x * x for x in norms]))
+        return [summed([column[i] for column in down]) for i in range(TILE)]
 
     def of_input(self, x: Sequence[Value]) -> list[Value]:
         """The product of B and x, with at most 1 + len(points) roundings of each term."""
