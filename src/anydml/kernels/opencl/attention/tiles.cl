@@ -40,6 +40,11 @@ void tiles(global uchar *scratch, long a, long b, long to, int rows, int columns
   }
 }
 #else
+/* a * b + c, rounded once, in each lane: some drivers have no fma of vectors */
+double8 fused(double8 a, double8 b, double8 c) {
+  return (double8)(fma(a.s0, b.s0, c.s0), fma(a.s1, b.s1, c.s1), fma(a.s2, b.s2, c.s2), fma(a.s3, b.s3, c.s3),
+                   fma(a.s4, b.s4, c.s4), fma(a.s5, b.s5, c.s5), fma(a.s6, b.s6, c.s6), fma(a.s7, b.s7, c.s7));
+}
 /* on a processor, by one work item: a core's registers have the sums of 8 rows and of two vectors of columns at a time */
 kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void tiles(global uchar *scratch, long a, long b, long to, int rows, int columns, int terms, long a_row, long b_column,
@@ -70,8 +75,8 @@ void tiles(global uchar *scratch, long a, long b, long to, int rows, int columns
           _Pragma("unroll")
           for (int r = 0; r < 8; ++r) {
             double8 u = (double8)(row[r][k]);
-            part[r][0] = fma(u, v, part[r][0]);
-            part[r][1] = fma(u, w, part[r][1]);
+            part[r][0] = fused(u, v, part[r][0]);
+            part[r][1] = fused(u, w, part[r][1]);
           }
         }
         for (int r = 0; r < 8; ++r)

@@ -3,6 +3,13 @@
    B_VALUE an element of a factor as a number. NOTHING is a sum without terms, ADDED(u, v, w) is u * v + w. */
 #define AT_ONCE (DEPTH * DEEP)
 #define HIGH 8 /* rows of a block whose sums are in registers at a time; of columns, there are two vectors */
+
+/* a * b + c, rounded once, in each lane: some drivers have no fma of vectors */
+double8 fused(double8 a, double8 b, double8 c) {
+  return (double8)(fma(a.s0, b.s0, c.s0), fma(a.s1, b.s1, c.s1), fma(a.s2, b.s2, c.s2), fma(a.s3, b.s3, c.s3),
+                   fma(a.s4, b.s4, c.s4), fma(a.s5, b.s5, c.s5), fma(a.s6, b.s6, c.s6), fma(a.s7, b.s7, c.s7));
+}
+
 #define BEGIN_BLOCK \
   local NUMBER a_pack[AT_ONCE][BLOCK] __attribute__((aligned(64))), b_pack[AT_ONCE][BLOCK] __attribute__((aligned(64))); \
   local NUMBER sum[BLOCK][BLOCK] __attribute__((aligned(64))); \

@@ -13,7 +13,7 @@ void products(global const uchar *a, global const uchar *b, STREAM_POINTERS, con
       VECTOR s = *(local VECTOR *)&beside[0][r], t = *(local VECTOR *)&beside[1][r];
       for (int k = 0; k < count; ++k) {
         VECTOR u = *(local VECTOR *)&a_pack[k][r], v = *(local VECTOR *)&b_pack[k][r];
-        s = fma(u, u, s), t = fma(v, v, t);
+        s = fused(u, u, s), t = fused(v, v, t);
       }
       *(local VECTOR *)&beside[0][r] = s, *(local VECTOR *)&beside[1][r] = t;
     }
@@ -57,8 +57,8 @@ void multiply_pairs(local const double (*a_pack)[BLOCK], local const double (*b_
           VECTOR u = (VECTOR)(a_pack[k][i + r]);
           _Pragma("unroll")
           for (int m = 0; m < 2; ++m) {
-            VECTOR made = fma(u, v[m], head[r][m]);
-            tail[r][m] += fma(u, v[m], head[r][m] - made);
+            VECTOR made = fused(u, v[m], head[r][m]);
+            tail[r][m] += fused(u, v[m], head[r][m] - made);
             head[r][m] = made;
           }
         }

@@ -45,7 +45,7 @@ def text(target: Target, key: TextKey, *, processor: bool) -> str:
     for side, t in zip("AB", key.factors, strict=True):
         lines += [f"#define {side}_TYPE {_TYPES[t]}", f"#define {side}_WIDE(x) ({_WIDE[t]})"]
         lines.append(f"#define {side}_VALUE(x, i) {side}_WIDE(x)")
-    lines += [_HALF, *numbers_of("double", "double8", 8, "-0.0", "fma(u, v, w)"), f"#define TILES {int(not processor)}", ""]
+    lines += [_HALF, *numbers_of("double", "double8", 8, "-0.0", "fused(u, v, w)"), f"#define TILES {int(not processor)}", ""]
     files = ("blocks.cl", "float_blocks.cl") if processor else ()
     return opencl.program([
         functions.first(), functions.pair(), functions.sum(), *lines, *own("terms.cl", "products.cl", *files),
