@@ -295,6 +295,18 @@ def test_0_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls_
     assert config.config()["cache"] == {"folder": None, "why": "ANYDML_CACHE is 0"}
 
 
+@pytest.mark.parametrize("word", ["off", "1", "cache/here"])
+def test_a_word_makes_no_folder_where_one_works(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ANYDML_CACHE", word)
+    assert run(returning(7)) == 7
+    assert list(tmp_path.iterdir()) == []
+    assert config.config()["cache"] == {
+        "folder": None,
+        "why": f"ANYDML_CACHE is {word!r}, which is neither 0 nor an absolute path",
+    }
+
+
 @posix
 def test_the_folder_is_the_platform_s_or_the_one_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANYDML_CACHE", "")

@@ -1,6 +1,6 @@
 """Machine code on disk, so that the next process compiles nothing: its keys, and its folder.
 
-ANYDML_CACHE names the folder; 0 keeps nothing.
+ANYDML_CACHE names the folder; 0 keeps nothing. It is an absolute path: "off" or "1" must not make a folder where one works.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ def folder() -> Path | str:
         return "ANYDML_CACHE is 0"
     try:
         if asked:
-            return Path(asked).expanduser().absolute()
+            given = Path(asked).expanduser()
+            return given if given.is_absolute() else f"ANYDML_CACHE is {asked!r}, which is neither 0 nor an absolute path"
         return _usual()
-    except (OSError, RuntimeError) as error:  # there is no home folder, or no current one
+    except (OSError, RuntimeError) as error:  # there is no home folder
         return str(error)
 
 
