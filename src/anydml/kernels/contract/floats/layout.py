@@ -34,7 +34,8 @@ class StreamPlace(NamedTuple):
     columns: tuple[int, int, int]
 
     def of(self, batch: Sequence[int], row: int = 0) -> At:
-        return self.at + (sum(i * s for i, s in zip(batch, self.batches, strict=True)) + row * self.row)
+        along = sum(i * s for i, s in zip(batch, self.batches, strict=True)) if batch else 0
+        return self.at + (along + row * self.row)
 
 
 class FloatLayout(NamedTuple):
@@ -245,29 +246,33 @@ def _terms(
         return f"filters have more than {MOST_POSITIONS} positions"
     sizes = [d.size for d in dims]
     entries = []
+    moving = [_moving(t, dims) for t in tests]
     inside = [0, sizes[0], 0, sizes[1], 0, sizes[2]]
     for at in product(*(range(v.size) for v in rest)):
         value = dict(zip(rest, at, strict=True))
         ranges = [0, sizes[0], 0, sizes[1], 0, sizes[2]]
-        for t in tests:
-            constant = t.constant + sum(f * value[v] for v, f in t.factors.items() if v in value)
-            moving = [(k, t.factors[v]) for k, d in enumerate(dims) for v in d.variables if v in t.factors]
-            if not moving:
-                moving = [(0, 0)]
-            ((k, factor),) = moving
+        for t, (k, factor) in zip(tests, moving, strict=True):
+            constant = t.constant + sum([f * value[v] for v, f in t.factors.items() if v in value])
             low, high = _range(constant, factor, t.size, sizes[k])
             ranges[2 * k] = max(ranges[2 * k], low)
             ranges[2 * k + 1] = max(min(ranges[2 * k + 1], high), ranges[2 * k])
-        if any(ranges[2 * k] >= ranges[2 * k + 1] for k in range(DIMENSIONS)):
+        if ranges[0] >= ranges[1] or ranges[2] >= ranges[3] or ranges[4] >= ranges[5]:
             ranges = [0] * 6
-        inside = [max(x, y) if k % 2 == 0 else min(x, y) for k, (x, y) in enumerate(zip(inside, ranges, strict=True))]
-        offsets = [sum(s.get(v, 0) * n for v, n in value.items()) for s in (b, a)]
+        inside[::2], inside[1::2] = map(max, inside[::2], ranges[::2]), map(min, inside[1::2], ranges[1::2])
+        offsets = [sum([s.get(v, 0) * n for v, n in value.items()]) for s in (b, a)]
         entries.append((*offsets, *ranges))
     count = 1 if channel is None else channel.size
     a_term, b_term = (0, 0) if channel is None else (a.get(channel, 0), b.get(channel, 0))
     if not count * len(entries):
         inside = [0] * len(inside)
     return count, a_term, b_term, np.array(entries, np.int64).reshape(-1, ENTRY), tuple(inside)
+
+
+def _moving(test: _Test, dims: Sequence[_Dimension]) -> tuple[int, int]:
+    """The dimension with which a test's value moves, and by how much."""
+    found = [(k, test.factors[v]) for k, d in enumerate(dims) for v in d.variables if v in test.factors]
+    (only,) = found or [(0, 0)]
+    return only
 
 
 def _range(constant: int, factor: int, size: int, count: int) -> tuple[int, int]:
