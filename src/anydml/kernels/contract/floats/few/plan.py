@@ -21,13 +21,11 @@ def serves(found: FloatLayout, size: int, once: bool, tuning: FloatTuning) -> bo
     size: bytes of an element of the columns' factor; once: whether this could be packed once.
     """
     along = _read_along(found, size)
-    if (
-        found.rows > tuning.rows_at_once
-        and along is False
-        and found.terms <= tuning.few_terms
-        and found.columns >= tuning.strip
-    ):
-        return False  # the columns would be read twice; packed, their tiles are stored from registers
+    # of more rows than are computed at once, the columns would be read twice; packed, they make tiles stored from registers
+    most = tuning.at_once_terms if found.rows > tuning.rows_at_once else tuning.few_terms
+    many = found.rows > tuning.rows_at_once or (found.rows == tuning.rows_at_once and found.columns >= tuning.strip)
+    if along is False and many and found.terms <= most:
+        return False
     return found.rows <= (tuning.rows if once or along is None else tuning.rows_of_matrix)
 
 
