@@ -11,6 +11,9 @@ with A. So it is known if it is the same for both ends of the interval; float64 
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
+
 from anydml.kernels.call.signature import Signature
 from anydml.kernels.code.emit import along, kernel, when
 from anydml.kernels.code.targets import Target
@@ -28,6 +31,7 @@ FACTOR, BIAS, WEIGHTS, ERRORS, ROUNDINGS, SHIFT, SCALE, ZERO = range(8)
 CHANNEL_ROWS = 8
 LOW, HIGH, DIVISOR, ADDED, LEAST, MOST = range(6)  # words of the rule: float32, and three of int32
 MAGIC = 1.5 * 2.0**23
+SIDE = 4  # vectors that are summed side by side
 BEYOND = 2.0**18  # quotients beyond this saturate
 
 
@@ -117,11 +121,17 @@ def finish(target: Target, output: str, x_signed: bool, weights_signed: bool) ->
         def term(k: str, lanes: int, sums: list[Value]) -> list[Value]:
             _, x = dequantised(body, body.loaded(Kind("i16", lanes), along(body, xs, "2", k)), x_signed, zero, scale)
             _, w = dequantised(body, body.loaded(Kind("i8", lanes), body.at(ws, k)), weights_signed, centre, factor)
-            return [sums[0] + x * w]
+            return [body.fused(x, w, sums[0]), *sums[1:]]
+
+        def terms(k: str, sums: list[Value]) -> list[Value]:
+            for n in range(SIDE):
+                sums = [*sums[1:], *term(body.op(f"add i64 {k}, {n * lanes}") if n else k, lanes, sums[:1])]
+            return sums
 
         none = body.constant(Kind("double", lanes), 0.0)
-        end, (sums,) = body.loop("0", "%terms", lanes, [none], lambda k, sums: term(k, lanes, sums))
-        _, (found,) = body.loop(end, "%terms", 1, [total(sums)], lambda k, sums: term(k, 0, sums))
+        end, sums = body.loop("0", "%terms", SIDE * lanes, [none] * SIDE, terms)
+        several = reduce(add, sums)
+        _, (found,) = body.loop(end, "%terms", 1, [total(several)], lambda k, sums: term(k, 0, sums))
         bias = channel(BIAS, column, 0)
         magnitudes = body.loaded(double, norms) * channel(WEIGHTS, column, 0) + bias.magnitude()
         least, most = ends(found + bias, magnitudes * growth + more)

@@ -54,7 +54,7 @@ class QuantisedSums(NamedTuple):
     bounds: tuple[float, float]
     rounding: tuple[float, int]
     own: Mapping[str, NDArray[Any]]
-    integers: NDArray[Any] | None
+    integers: NDArray[Any] | None = None
 
 
 class _Weights(NamedTuple):
