@@ -55,7 +55,7 @@ def outputs(case: Case, *, fuse: bool = True, isa: str | None = None, threads: i
 
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of outputs that each call leaves to Python, with a bound of the second sums that only exact ones keep."""
+    """The number of undecided outputs of each call, as reported by calls that cannot decide them."""
     found: list[int] = []
 
     def lowered(problem: Any, machine: Any) -> Any:
@@ -67,9 +67,7 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         def counted(scratch: Any, arrays: Any) -> None:
             (bitmaps,) = decide.args
-            found.append(
-                sum(int(np.bitwise_count(scratch[b.first : b.first + b.words].view(np.uint64)).sum()) for b in bitmaps)
-            )
+            found.append(sum(int(np.unpackbits(scratch[m.first : m.first + m.words].view(np.uint8)).sum()) for m in bitmaps))
             decide(scratch, arrays)
 
         return made._replace(decide=counted)
@@ -99,7 +97,7 @@ def test_layers_have_the_bits_of_their_operators(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("scales", ["any", "decimal"])
 def test_many_outputs(scales: str, listed: list[int], ran: Ran) -> None:
     """A layer of ordinary data, with some outputs that the estimate leaves undecided: Python decides them as in unfused
-    graphs, but for those whose sums are exact."""
+    graphs."""
     count = 0
     for seed in range(SOAK):
         layer = Recipe(UINT8, INT8, UINT8, (1, 16, 58, 58), (32, 3, 3), clamp="relu", scales=scales, by_channel=scales == "any")
@@ -123,14 +121,14 @@ SMALL = (
 
 @pytest.mark.parametrize("recipe", SMALL)
 def test_all_outputs_are_decided_as_stated(recipe: Recipe, listed: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an estimate that decides nothing, all outputs are summed again, and Python decides those whose sums are rounded."""
+    """With an estimate that decides nothing, all outputs are listed; Python decides those whose sums are rounded anywhere."""
     sure_of_nothing(monkeypatch)
     case = make(recipe, 3)
     wanted = outputs(case, fuse=False)
     for threads in (1, 2):
         np.testing.assert_array_equal(outputs(case, threads=threads), wanted)
     assert len(listed) == 4
-    assert wanted.size / 5 < min(listed) <= max(listed) <= wanted.size
+    assert min(listed) > wanted.size // 3
     monkeypatch.setitem(cast(dict[str, Any], BETWEEN), NAME, lambda: family.lower)
     np.testing.assert_array_equal(outputs(case), wanted)
     assert len(np.unique(wanted)) > 5
