@@ -96,7 +96,7 @@ PARTS: dict[str, tuple[str, tuple[Run, ...]]] = {
         "10^4 random graphs, 500 on each other instruction set; 3,600 maps of maps; 10^7 outputs of dequantised tensors",
         (
             Run("ANYDML_SOAK=85", f"tests/graphs/test_random_graphs.py {ELEMENTWISE}/test_maps_of_maps.py"),
-            Run("ANYDML_SOAK=100", "tests/graphs/test_quantised_graphs.py"),
+            Run("ANYDML_SOAK=100", "tests/graphs/test_quantised_graphs.py tests/graphs/test_sixteen_bit_graphs.py"),
             Run("ANYDML_SOAK=10", "tests/graphs/test_quantised_graphs.py tests/onnx/test_onnx_compare.py"),
         ),
     ),
@@ -271,7 +271,7 @@ def table(every: list[Unit], asked: set[str]) -> None:
                 for result in found:
                     counts.update(result["counts"])
                 tests = counts.pop("tests", 0)
-                counted = ", ".join(f"{n:,} {name}" for name, n in counts.most_common(3))
+                counted = ", ".join(f"{n:,} {name}" for name, n in counts.most_common())
                 seconds, wrong = sum(r["seconds"] for r in found), sum(len(r["wrong"]) for r in found)
                 print(
                     f"| {part} | {where} | {len(found)} of {count[part]} | {tests:,} | {counted} | {seconds:,.0f} | {wrong} |"

@@ -15,7 +15,7 @@ import numpy as np
 
 from anydml.kernels.call.steps import At, Phases, Repeat, Rounds, Step
 from anydml.kernels.code import dump
-from anydml.kernels.contract.quantised.sums import quantised_sums
+from anydml.kernels.contract.quantised.sums import quantised_sums, sums_of_planes
 from anydml.kernels.kernel import Built, Lowered
 from anydml.kernels.match.attention import attention
 from anydml.kernels.match.between import quantised_means, selected
@@ -102,7 +102,7 @@ def _form(name: str, problem: Problem) -> object:
         "reduce": [lambda: rows(statement), lambda: staged(statement)],
         "windows": [lambda: windows(statement), lambda: selected(problem)],
         "windows.quantised": [lambda: quantised_means(problem)],
-        "contract.quantised": [lambda: quantised_sums(problem)],
+        "contract.quantised": [lambda: quantised_sums(problem), lambda: sums_of_planes(problem)],
         "irregular": [lambda: displaced(statement)],
         "scan": [lambda: scan(statement)],
         "order": [lambda: ranked(statement)],

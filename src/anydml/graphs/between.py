@@ -1,4 +1,4 @@
-"""Regions between 8-bit tensors: operators that compute one from others and from constants, through floats, are fused.
+"""Regions between tensors of 8 or 16 bits: operators that compute one from others and constants, through floats, are fused.
 
 In the fused statement, each float tensor is replaced by its expression, rounded to the tensor's type, so that the result has
 the same bits as that of the operators. The patterns of kernels decide which of these statements they take.
@@ -17,7 +17,7 @@ from anydml.schema.expression import Tensor, each, held, select
 from anydml.schema.node import INDEX, Expr, lift, make
 from anydml.schema.statement import Nest, meaning
 from anydml.schema.traversal import loops_in, reads_in, walk
-from anydml.schema.types import EIGHT_BIT
+from anydml.schema.types import EIGHT_BIT, SIXTEEN_BIT
 from anydml.schema.windows import inside
 from anydml.tensor import DataType, TensorDesc, packed_strides
 
@@ -29,7 +29,7 @@ class NotBetween(Exception):
 
 
 def between_bytes(checked: CheckedGraph, operators: Sequence[Work]) -> Passed:
-    """All regions as fused statements, and the reasons why other operators with an 8-bit output are not the last of a region.
+    """All regions as fused statements, and the reasons why other operators with such an output are not the last of a region.
 
     A tensor between two operators of a region has no other reader and is not an output of the graph. Dequantised tensors, and
     other maps of bytes and constants alone, may have other readers, and may be replaced inside a reduction.
@@ -37,7 +37,7 @@ def between_bytes(checked: CheckedGraph, operators: Sequence[Work]) -> Passed:
     graph, found, reasons = Graph(checked, operators), list[Work](), list[Reason]()
     for work in operators:
         uses = [*work.writes.values()]
-        if len(uses) != 1 or uses[0].tensor.data_type not in EIGHT_BIT:
+        if len(uses) != 1 or uses[0].tensor.data_type not in (*EIGHT_BIT, *SIXTEEN_BIT):
             continue
         try:
             found.append(Region(graph, work).work())
@@ -52,22 +52,23 @@ def with_regions(checked: CheckedGraph, operators: Sequence[Work], taken: Sequen
     inside_ = {node for region in taken for node in region.nodes}
     ends = {region.node: region for region in taken}
     rest = [ends.get(work.node, work) for work in operators if work.node in ends or work.node not in inside_]
-    read = {bound.buffer for bound in checked.outputs} | {use.buffer for work in rest for use in work.reads.values()}
+    read = {bound.buffer for bound in checked.outputs}
     floats: dict[int, Work] = {}  # for a dequantised buffer, the first region that reads its integers instead
     for region in taken:
         for buffer in region.floats:
             floats.setdefault(buffer, region)
     left_out: dict[int, list[int]] = {}
     found = []
-    for work in rest:
+    for work in reversed(rest):  # readers before what they read
         written = {use.buffer for use in work.writes.values()}
         if written <= floats.keys() and not written & read:
             left_out.setdefault(floats[written.pop()].node, []).append(work.node)
         else:
             found.append(work)
+            read |= {use.buffer for use in work.reads.values()}
     return tuple(
-        replace(work, nodes=(*left_out[work.node], *work.nodes)) if work.node in left_out and work.nest else work
-        for work in found
+        replace(work, nodes=(*sorted(left_out[work.node]), *work.nodes)) if work.node in left_out and work.nest else work
+        for work in reversed(found)
     )
 
 
@@ -96,6 +97,7 @@ class Graph:
             for buffer in {use.buffer for use in work.reads.values()}:
                 self._readers[buffer] = self._readers.get(buffer, 0) + 1
         self._dequantised: dict[int, Link | None] = {}
+        self._wide = self._beside_16_bits(operators)
         # symbols are shared, so that equal layers have the same expressions, and these are made once
         self.symbols: dict[tuple[str, tuple[int, ...], DataType], Tensor] = {}
 
@@ -111,8 +113,28 @@ class Graph:
         return Link(work, nest)
 
     def computed(self, use: Use) -> bool:
-        """Whether a tensor holds floats and is not a constant."""
-        return use.tensor.data_type.is_float and self.checked.constant(use.buffer) is None
+        """Whether a tensor holds floats, or INT32 between these and 16 bits, and is not a constant."""
+        return (use.tensor.data_type.is_float or use.buffer in self._wide) and self.checked.constant(use.buffer) is None
+
+    def _beside_16_bits(self, operators: Sequence[Work]) -> frozenset[int]:
+        """The INT32 tensors that widen a 16-bit one, or that are narrowed to one: quantising operators have no 16 bits."""
+        found = set()
+
+        def variable(work: Work, types: Sequence[DataType]) -> list[Use]:
+            uses = [use for use in work.reads.values() if self.checked.constant(use.buffer) is None]
+            return uses if len(uses) == 1 and uses[0].tensor.data_type in types else []
+
+        for work in operators:
+            written = [*work.writes.values()]
+            if len(written) != 1:
+                continue
+            if written[0].tensor.data_type is DataType.INT32 and variable(work, SIXTEEN_BIT):
+                found.add(written[0].buffer)
+            last: Work | None = work if written[0].tensor.data_type in SIXTEEN_BIT else None
+            while last is not None and (uses := variable(last, (DataType.INT32,))):
+                found.add(uses[0].buffer)
+                last = self.writers.get(uses[0].buffer)
+        return frozenset(found)
 
     def dequantised(self, use: Use) -> Link | None:
         """The operator that writes a tensor, if it is a map of bytes and constants alone, such as a dequantisation."""

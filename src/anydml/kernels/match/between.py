@@ -24,11 +24,12 @@ from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, is_integer, lift, make
 from anydml.schema.statement import Nest
 from anydml.schema.traversal import loops_in, reads_in, rebuilt
-from anydml.schema.types import EIGHT_BIT
+from anydml.schema.types import EIGHT_BIT, SIXTEEN_BIT
 from anydml.schema.windows import inside
 from anydml.tensor import DataType, limits
 
 FLOAT32 = DataType.FLOAT32
+FAR = float(1 << 17)  # twice what 16 bits hold
 REACH = 255  # the largest magnitude of a centred integer of 8 bits
 UNCLAMPED = (-math.inf, math.inf)
 Constants = Mapping[str, NDArray[Any]]
@@ -129,9 +130,9 @@ def quantised_means(problem: Problem) -> QuantisedMeans:
     return QuantisedMeans(means, t.name, given.parameters, chain.bounds, chain.rounding)
 
 
-def quantised_chain(problem: Problem) -> QuantisedChain:
-    """The quantised chain of an output. Unmatched if it is not quantised, or has other operations in between."""
-    _, nest, data_type = _quantised_output(problem)
+def quantised_chain(problem: Problem, types: Sequence[DataType] = EIGHT_BIT) -> QuantisedChain:
+    """The quantised chain of an output of one of these types. Unmatched if it is no such chain."""
+    _, nest, data_type = _quantised_output(problem, types)
     inner, scale, zero = quantised(nest.body, data_type)
     constants = problem.promises.constants
     rounding = _parameters(scale, zero, nest, constants)
@@ -162,10 +163,10 @@ def _terms(body: Expr) -> tuple[Expr, Expr]:
     return (y, x) if of_bytes[0] else (x, y)
 
 
-def _quantised_output(problem: Problem) -> tuple[str, Nest, DataType]:
+def _quantised_output(problem: Problem, types: Sequence[DataType] = EIGHT_BIT) -> tuple[str, Nest, DataType]:
     name, nest = only(problem.statement)
     data_type = problem.tensors[name].data_type
-    if nest.moves or data_type not in EIGHT_BIT:
+    if nest.moves or data_type not in types:
         raise Unmatched("the output is not quantised")
     return name, nest, data_type
 
@@ -178,6 +179,8 @@ def _parameters(scale: Expr, zero: Expr, nest: Nest, constants: Constants) -> tu
 def quantised(e: Expr, data_type: DataType) -> tuple[Expr, Expr, Expr]:
     """The dividend, the divisor and the zero point of a quantised element. The quotient must be rounded to FLOAT32."""
     low, high = limits(data_type)
+    if data_type in SIXTEEN_BIT:
+        return _quantised_to_16(e, low, high)
     if e.op != "select" or e.args[0].op != "is_nan" or e.args[1] is not lift(low):
         raise Unmatched("the elements are not quantised")
     quotient = e.args[0].args[0]
@@ -191,6 +194,31 @@ def quantised(e: Expr, data_type: DataType) -> tuple[Expr, Expr, Expr]:
         raise Unmatched("the elements are not quantised")
     divided, divisor = quotient.args[0].args
     return divided, divisor, zero
+
+
+def _quantised_to_16(e: Expr, low: int, high: int) -> tuple[Expr, Expr, Expr]:
+    """The same of 16 bits: a quotient is rounded, clamped to what INT32 holds with any zero point, and then to the limits.
+
+    The quotient is no NaN if the dividend is a sum of finite numbers, and the divisor is not 0.
+    """
+    total, bounds = clamped(_whole(e))
+    total, zero = _whole(total), lift(0)
+    if total.op == "add":
+        total, zero = (_whole(a) for a in total.args)
+    if bounds != (low, high) or total.op != "round" or total.data is not FLOAT32:
+        raise Unmatched("the elements are not quantised to 16 bits")
+    near, reach = clamped(total.args[0])
+    if near.op == "round" and near.data is FLOAT32 and near.args[0].op == "half_to_even" and reach == (-FAR, FAR):
+        quotient = near.args[0].args[0]
+        if quotient.op == "round" and quotient.data is FLOAT32 and quotient.args[0].op == "div":
+            divided, divisor = quotient.args[0].args
+            return divided, divisor, zero
+    raise Unmatched("the elements are not quantised to 16 bits")
+
+
+def _whole(e: Expr) -> Expr:
+    """An integer without its storage as INT32."""
+    return e.args[0] if e.op == "held" and e.data is DataType.INT32 else e
 
 
 def clamped(e: Expr) -> tuple[Expr, tuple[float, float]]:
@@ -212,10 +240,11 @@ def clamped(e: Expr) -> tuple[Expr, tuple[float, float]]:
     return e, (low, high)
 
 
-def dequantised(e: Expr, constants: Constants) -> Dequantised:
-    """The byte from which an element is dequantised; its scale and zero point are constants."""
+def dequantised(e: Expr, constants: Constants, types: Sequence[DataType] = EIGHT_BIT) -> Dequantised:
+    """The integer, of one of these types, from which an element is dequantised; its scale and zero point are constants."""
     source, zero, scale = _dequantising(e)
-    if source.op != "read" or source.data[0].data_type not in EIGHT_BIT:
+    source = _whole(source)
+    if source.op != "read" or source.data[0].data_type not in types:
         raise Unmatched("elements are not dequantised from bytes")
     at, sizes = _index(source), source.data[0].sizes
     return Dequantised(source, _scales(scale, at, sizes, constants), _integers(zero, at, sizes, constants))

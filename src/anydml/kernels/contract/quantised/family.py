@@ -14,7 +14,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.contract import tuning
 from anydml.kernels.contract.epilogue import estimates
-from anydml.kernels.contract.epilogue.estimates import LEFT, STATE, begun
+from anydml.kernels.contract.epilogue.estimates import STATE, begun
 from anydml.kernels.contract.epilogue.rule import fused
 from anydml.kernels.contract.family import contraction, planned
 from anydml.kernels.contract.geometry import ConstantTables, Scratch
@@ -22,17 +22,18 @@ from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.plan import CONSTANTS, IntegerPlan
 from anydml.kernels.contract.problem import OPEN, OUTPUTS, Estimated
 from anydml.kernels.contract.quantised import bounds
+from anydml.kernels.contract.quantised.ending import ending
 from anydml.kernels.contract.quantised.estimate import ESTIMATE, SIDE, estimate
 from anydml.kernels.contract.quantised.geometry import Geometry, of_convolution, of_product
+from anydml.kernels.contract.quantised.of_planes import of_planes
 from anydml.kernels.contract.quantised.refine import REFINE, refine
-from anydml.kernels.contract.quantised.sums import SUMS, QuantisedSums, quantised_sums
+from anydml.kernels.contract.quantised.sums import SUMS, QuantisedSums, quantised_sums, sums_of_planes
 from anydml.kernels.contract.rounds import based
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.convolution import Convolution
 from anydml.kernels.match.product import MatrixProduct, Operand
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
-from anydml.kernels.undecided.lists import COUNTERS, any_undecided
 from anydml.kernels.undecided.places import Bitmap, NumberedElements, in_order, of_bitmaps
 from anydml.tensor import DataType, TensorDesc, limits
 
@@ -49,7 +50,8 @@ def lower(problem: Problem, machine: Machine, slack: float = 0.0) -> Lowered | R
     """The steps of sums between 8-bit tensors. slack: is added to the factor of bounds."""
     region = quantised_sums(problem)
     if isinstance(region, str):
-        return Refused(region)
+        wide = sums_of_planes(problem)
+        return Refused(region) if isinstance(wide, str) else of_planes(problem, wide, machine, slack)
     x, output, other = (None if n is None else region.tensors[n] for n in (region.names[0], *region.names[2:]))
     assert x is not None
     assert output is not None
@@ -144,7 +146,7 @@ def in_tiles(rounding: _Rounding, found: Convolution | MatrixProduct, threads: i
     else:
         rounds.insert(0, Rounds([[first]]))
     refined = [[rounding.refined(states, i, pieces, bits, range(*ends[i : i + 2]))] for i in range(pieces)]
-    return _Made(plan, [*rounds, *rounding.ending(states, refined)], scratch, passing, bits)
+    return _Made(plan, [*rounds, *ending(rounding.constants, rounding.target, states, refined)], scratch, passing, bits)
 
 
 def of_sums(rounding: _Rounding, found: Convolution | MatrixProduct, threads: int) -> _Made | Refused:
@@ -165,7 +167,7 @@ def of_sums(rounding: _Rounding, found: Convolution | MatrixProduct, threads: in
         estimated = rounding.of_sums(some, columns, sums + 4 * outputs.start, state)
         begin = estimates.BEGUN.step(code, state=state, list=passing.take(8 * room), room=room)
         pieces.append([begin, estimated, rounding.refined(state, 0, 1, bits, outputs)])
-    return _Made(plan, [*rounds, *rounding.ending(states, pieces)], scratch, passing, bits)
+    return _Made(plan, [*rounds, *ending(rounding.constants, rounding.target, states, pieces)], scratch, passing, bits)
 
 
 class _Rounding:
@@ -262,13 +264,3 @@ class _Rounding:
         tables = Arguments(geometry=self.geometry, elements=self.elements, channels=self.records, rule=self.rule)
         tensors = Arguments(x=At(x), weights=At(weights), output=At(output), other=self.more[0], added=self.added)
         return REFINE.step(code, **lists, first=outputs.start, end=outputs.stop, **tables, **tensors, slack=self.slack)
-
-    def ending(self, states: At, pieces: list[list[Step]]) -> list[Rounds]:
-        """The last steps of all pieces, and the check whether some output is still undecided."""
-        counters = [states.offset + STATE * i + LEFT for i in range(len(pieces))]
-        table = self.constants.add(np.array(counters, np.int64))
-        code = engine.compiled(any_undecided, self.target)
-        ending = COUNTERS.step(code, table=table, count=len(counters), base=At("scratch"))
-        if len(pieces) == 1:
-            return [Rounds([[[*pieces[0], ending]]])]
-        return [Rounds([pieces, [[ending]]])]

@@ -21,6 +21,7 @@ from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, Variable, lift, make
 from anydml.schema.statement import Nest
 from anydml.schema.traversal import walk
+from anydml.schema.types import EIGHT_BIT, SIXTEEN_BIT
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
 # tensors that the kernel brings along, and the sums
@@ -37,6 +38,7 @@ class QuantisedSums(NamedTuple):
     lean: the sums of weight - scale * integer by channel, if they are known. bias: by channel, added to a sum before it is
     rounded. other: scale and zero point of a dequantised tensor that is added to the rounded sum, if any. bounds: what the
     result is clamped to. rounding: scale and zero point of the output. own: arrays that the kernel brings, by name.
+    integers: the weights, in the order in which sums read them, if they are known.
     """
 
     sums: Nest
@@ -52,6 +54,7 @@ class QuantisedSums(NamedTuple):
     bounds: tuple[float, float]
     rounding: tuple[float, int]
     own: Mapping[str, NDArray[Any]]
+    integers: NDArray[Any] | None = None
 
 
 class _Weights(NamedTuple):
@@ -83,21 +86,27 @@ def quantised_sums(problem: Problem) -> QuantisedSums:
     return _Finding(problem).found()
 
 
+@pattern
+def sums_of_planes(problem: Problem) -> QuantisedSums:
+    """The same for x of 16 bits, quantised to 8 or 16: the sums of one plane of bytes, a UINT8 tensor in place of x."""
+    return _Finding(problem, SIXTEEN_BIT, (*EIGHT_BIT, *SIXTEEN_BIT)).found()
+
+
 class _Finding:
-    def __init__(self, problem: Problem) -> None:
-        self.problem, self.constants = problem, problem.promises.constants
+    def __init__(self, problem: Problem, of_x: Sequence[DataType] = EIGHT_BIT, outputs: Sequence[DataType] = EIGHT_BIT) -> None:
+        self.problem, self.constants, self.of_x, self.outputs = problem, problem.promises.constants, of_x, outputs
         self.tensors: dict[str, TensorDesc] = {}
         self.own: dict[str, NDArray[Any]] = {}
 
     def found(self) -> QuantisedSums:
-        chain = quantised_chain(self.problem)
+        chain = quantised_chain(self.problem, self.outputs)
         ((output, nest),) = self.problem.statement.items()
         total, bias = _parts(chain.body)
         if total.op != "reduce" or total.data[0] != "sum" or total.args[0].op != "mul":
             raise Unmatched("the sums are not of products")
         for x, w in (total.args[0].args, total.args[0].args[::-1]):
             if (of_w := self._fixed(w)) is not None:
-                of_x = dequantised(x, self.constants)
+                of_x = dequantised(x, self.constants, self.of_x)
                 break
         else:
             raise Unmatched("neither factor of the products is a constant or owned")
@@ -117,6 +126,8 @@ class _Finding:
         scales = by_index(made.scale, axis, count)
         magnitudes, errors, lean = made.norms(scales, axis)
         self.tensors |= {n: self.problem.tensors[n] for n in (of_x.tensor.name, output)}
+        if self.of_x is SIXTEEN_BIT:
+            self.tensors[of_x.tensor.name] = TensorDesc(DataType.UINT8, of_x.tensor.sizes).spelled_out()
         other: str | None = None
         added: tuple[float, int] | None = None
         if chain.added is not None:
@@ -140,6 +151,7 @@ class _Finding:
             chain.bounds,
             chain.rounding,
             self.own,
+            made.integers if made.known else None,
         )
 
     def _fixed(self, e: Expr) -> Dequantised | Expr | None:
@@ -161,6 +173,8 @@ class _Finding:
 
     def _factor(self, x: Dequantised) -> Expr:
         """The centred integer that stands for an element of x."""
+        if self.of_x is SIXTEEN_BIT:
+            return Tensor(x.tensor.name, x.tensor.sizes, DataType.UINT8)[x.source.args]
         zero, rank = one(x.zero), len(x.tensor.sizes)
         if not zero:
             return x.source
