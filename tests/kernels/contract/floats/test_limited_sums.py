@@ -60,7 +60,7 @@ def test_limited_sums(monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
     ran(compared, 5_000)
 
 
-@pytest.mark.parametrize("rows", [1, 15])
+@pytest.mark.parametrize("rows", [1, 15, 24])
 def test_zeros_beside_norms_that_float32_does_not_hold(rows: int) -> None:
     """The bound of such a sum is NaN, and decides nothing, with and without a limit."""
     for limits in LIMITS:

@@ -164,7 +164,8 @@ class _Tiles:
             usual = usual & error.compared("ogt", 0.0)
         self._unless(~usual)
         body.stored(begun - error, body.at("%begun", offset))
-        body.stored(error * 2.0, body.at("%twice", offset))
+        # a sum of zeros has no error, and -0 + -0 keeps its sign
+        body.stored(body.chosen(error.compared("ogt", 0.0), error * 2.0, -0.0), body.at("%twice", offset))
 
     def _splat(self, place: str, row: str, m: int | str) -> Value:
         body = self.body
