@@ -142,7 +142,7 @@ kernels/recurrence/
     kernels/recurrence/test_recurrences.py kernels/recurrence/test_recurrences_data.py
 kernels/reduce/
     kernels/reduce/test_reduce_bounds.py kernels/reduce/test_near_ties.py kernels/reduce/test_staged.py
-    kernels/reduce/test_normalization.py kernels/reduce/test_rows.py
+    kernels/reduce/test_normalization.py kernels/reduce/test_rows.py kernels/reduce/test_added_pairs.py
 kernels/scan/
     kernels/scan
 kernels/third/

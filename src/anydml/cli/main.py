@@ -21,7 +21,7 @@ from anydml.cli.models import check_model, describe_model, is_model, run_model
 from anydml.cli.output import Prints, as_json, flushed, note, open_streams, result
 from anydml.cli.programs import compared, loaded, members, npy
 from anydml.devices.device import NAMES, OPENCL, Device
-from anydml.devices.families import ON_THE_PROCESSOR, kind_of
+from anydml.devices.families import kind_of
 from anydml.errors import DescError, Error, Fault, ProgramError
 from anydml.explain import describe as pages
 from anydml.explain.comparison import NEAR
@@ -234,39 +234,28 @@ def picture(what: str, output: str | None) -> int:
 def ops(json_wanted: bool, schema: bool) -> int:
     """List the operators.
 
-    Each with its first feature level, the kind of kernel that computes it, what computes it on an OpenCL device, the device or
-    the processor, and what it does; as JSON, with all that `describe` says of it.
+    Each with its first feature level, the kind of kernel that computes it, and what it does; as JSON, with all that `describe`
+    says of it.
     """
     if schema:
         as_json(program_schema())
         return 0
     listed = [
-        (
-            s.wire_name,
-            s.number,
-            str(s.since),
-            NOT_COMPILED.get(s.name, "compiled"),
-            _on_opencl(s.name),
-            s.summary.splitlines()[0],
-        )
+        (s.wire_name, s.number, str(s.since), NOT_COMPILED.get(s.name, "compiled"), s.summary.splitlines()[0])
         for s in (d.spec for d in operators.every())
     ]
     if json_wanted:
-        names = ("operator", "number", "since", "computed_by", "on_opencl", "summary")
+        names = ("operator", "number", "since", "computed_by", "summary")
         found = zip(operators.every(), listed, strict=True)
         as_json([{**pages.describe(d), **dict(zip(names, row, strict=True))} for d, row in found])
         return 0
     width = max(len(name) for name, *_ in listed)
-    for name, _, since, by, there, summary in listed:
-        result(f"{name:{width}}  {since}  {by:9}  {there:9}  {summary}")
-    note(f"{len(listed)} of {len(DIRECTML)} operators")
+    for name, _, since, by, summary in listed:
+        result(f"{name:{width}}  {since}  {by:9}  {summary}")
+    note(f"{len(listed)} of {len(DIRECTML)} operators; each has kernels for OpenCL devices, too")
     if (reason := unavailable()) is not None:
         note(f"nothing is compiled here, since {reason}: NumPy and the reference compute")
     return 0
-
-
-def _on_opencl(operator: str) -> str:
-    return "processor" if operator in ON_THE_PROCESSOR else "opencl"
 
 
 @commands.command

@@ -304,9 +304,6 @@ OPENCL: Families = {
     "recurrence:opencl": recurrence_opencl,
 }
 
-# operators that an OpenCL device leaves to the processor, by their first examples
-ON_THE_PROCESSOR: frozenset[str] = frozenset()
-
 
 def kind_of(device: str) -> str:
     """The kind of a device by its name: "opencl" of "opencl:1"."""

@@ -200,7 +200,7 @@ class Evaluation(Places):
         low, high = (pick(pick(*corners[:2]), pick(*corners[2:])) for pick in (np.fmin, np.fmax))
         if e.op == "div":
             below, above, low, high = aligned(b.low, b.high, low, high)
-            through = (below <= 0) & (above >= 0) & (below < above)
+            through = (below <= 0) & (above >= 0)  # of a divisor that can only be 0, quotients are not finite: see `between`
             low, high = np.where(through, -np.inf, low), np.where(through, np.inf, high)
         return between(value, low, high) if integral(e) else self.rounded(value, low, high, units)
 

@@ -819,9 +819,9 @@ def batch_normalization_grad(
     With S = sqrt(Variance + Epsilon), these are g * Scale / S, (sum of g * (x - Mean)) / S, and the sum of g. Sums run over
     the dimensions in which the parameters have size 1. Mean and Variance are constants. Results are exact, and rounded once.
 
-        OutputGradient[i, j] = InputGradient[i, j] * Scale[0, 0] / sqrt(Variance[0, 0])
+        OutputGradient[i, j] = InputGradient[i, j] * Scale[0, 0] / sqrt(Variance[0, 0] + 0)
         OutputScaleGradient[i, j] = (sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of InputGradient[i', j'] *
-            (Input[i', j'] - Mean[i, j])) / sqrt(Variance[i, j])
+            (Input[i', j'] - Mean[i, j])) / sqrt(Variance[i, j] + 0)
         OutputBiasGradient[i, j] = sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of InputGradient[i', j']
 
     Parameters

@@ -44,3 +44,13 @@ def test_an_argument_that_is_missing_or_unknown_is_named(values: dict[str, int],
     code = engine.compiled(difference, targets()[0])
     with pytest.raises(TypeError, match=said):
         DIFFERENCE.step(code, **values)
+
+
+def test_a_kernel_takes_its_arguments_from_values_for_several() -> None:
+    code = engine.compiled(difference, targets()[0])
+    values: dict[str, At | int] = {"b": 3, "c": 4, "a": 10, "into": At("output", 8)}
+    assert DIFFERENCE.step_from(code, values).arguments == (At("output", 8), 10, 3)
+    assert Signature("c").step_from(code, values).arguments == (4,)
+    assert Signature("").step_from(code, values).arguments == ()
+    with pytest.raises(TypeError, match=r"\['b', 'into'\] have no value"):
+        DIFFERENCE.step_from(code, {"a": 1, "c": 1})

@@ -413,3 +413,13 @@ def test_rows_that_take_turns_are_interleaved(isa: str, ran: Any) -> None:
         kinds[found.kind] = kinds.get(found.kind, 0) + 1
     assert kinds["interleaved"] >= 40 * SOAK
     ran(48 * SOAK, 48)
+
+
+def test_each_constant_of_a_call_is_its_own() -> None:
+    """A diagonal of one number, in a matrix of another."""
+    desc = dml.DiagonalMatrix(output_tensor=dml.TensorDesc("FLOAT32", (1, 1, 40, 50)), value=3.0, offset=-2)
+    made = dml.Device("cpu").compile(desc)
+    assert made.kernel_name == "copy:compiled"
+    y = np.empty((1, 1, 40, 50), np.float32)
+    made.bind(output_tensor=y).execute()
+    np.testing.assert_array_equal(y[0, 0], 3 * np.eye(40, 50, k=-2, dtype=np.float32))

@@ -18,6 +18,7 @@ from anydml.exact.philox import philox
 from anydml.kernels.code import targets
 from anydml.kernels.irregular import family
 from anydml.kernels.irregular import tuning as irregular_tuning
+from anydml.kernels.irregular.loops import Loop, rounds
 from anydml.kernels.kernel import Machine, Refused
 from anydml.kernels.match.displaced import displaced
 from anydml.kernels.numpy.irregular import positions
@@ -310,3 +311,20 @@ def test_indices_that_may_name_no_place_are_left_to_others() -> None:
     refused = family.lower(problem_of(dml.check(desc)), Machine(None, 1))
     assert isinstance(refused, Refused)
     assert "no data rule" in refused.reason
+
+
+def test_loops_that_are_cut_into_calls_take_every_turn() -> None:
+    def taken(loops: list[Loop]) -> set[tuple[int, ...]]:
+        found: set[tuple[int, ...]] = {(0, 0)}
+        for loop in loops:
+            steps = [tuple(k * s for s in loop.strides) for k in range(loop.turns)]
+            found = {(x[0] + step[0], x[1] + step[1]) for x in found for step in steps}
+        return found
+
+    for rows in (1, 2, 7, 23):
+        for columns in (1, 5, 12):
+            loops = [Loop(rows, (0, 1)), Loop(columns, (1, 0))]
+            for most in (1, 2, 4, 9, 30, 400):
+                outer, inner = rounds(loops, most)
+                assert taken([*outer, *inner]) == taken(loops)
+                assert math.prod(loop.turns for loop in inner) <= 2 * most

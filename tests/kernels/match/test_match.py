@@ -20,6 +20,7 @@ from anydml.kernels.copy import family
 from anydml.kernels.copy import tuning as copy_tuning
 from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings
+from anydml.kernels.match import contraction
 from anydml.kernels.match.affine import Affine, affine, below
 from anydml.kernels.match.moves import Move, moves
 from anydml.kernels.match.product import NO_PRODUCT, NOT_REQUANTISED, product
@@ -145,6 +146,16 @@ def moved(found: list[Move], inputs: dict[str, np.ndarray[Any, Any]], outputs: d
 def reached(first: Sequence[int], steps: Sequence[Sequence[int]], at: Sequence[int]) -> tuple[int, ...]:
     """The index of a tensor for an index of a box."""
     return tuple(s + sum(i * step[d] for i, step in zip(at, steps, strict=True)) for d, s in enumerate(first))
+
+
+def test_values_are_split_by_remainder_and_at_an_end_and_no_part_is_empty() -> None:
+    for size, step in itertools.product(range(1, 8), range(1, 5)):
+        (v,) = each((size,), "v")
+        for end in range(size + 1):
+            found = [*contraction._parts_of(v.data, step, end)]
+            assert all(count > 0 for _, count, _ in found)
+            every = [(first + step * n, below) for first, count, below in found for n in range(count)]
+            assert sorted(every) == [(n, n < end) for n in range(size)]
 
 
 MOVING = (

@@ -322,3 +322,13 @@ def test_few_terms_are_written_out_and_many_are_loops() -> None:
         found = nests(nest((i,), Sum(k, x[[i, k[0]]])), F32)
         assert not isinstance(found, str)
         assert [node.op for node in found.program.nodes if node.op in ("terms", "reduce")] == [op]
+
+
+def test_a_written_sum_has_the_terms_whose_condition_holds() -> None:
+    x, k = Tensor("x", (4, 3), F32), each((3,), "k")
+    (i,) = each((4,))
+    for condition, count in ((k[0] < 2, 2), (k[0] <= 1, 2), (equal(k[0], 2), 1)):
+        found = nests(nest((i,), Sum(k, x[[i, k[0]]], where=condition)), F32)
+        assert not isinstance(found, str)
+        (terms,) = (node for node in found.program.nodes if node.op == "terms")
+        assert len(terms.args) == 2 * count  # each with its condition

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import emit, engine
@@ -21,7 +21,10 @@ class Signature:
         self.names = tuple(word.lstrip("*") for word in words)
         self.pointers = frozenset(word[1:] for word in words if word.startswith("*"))
         self._text, self._all = text, frozenset(self.names)
-        self._in_order = itemgetter(*self.names) if len(self.names) > 1 else None  # faster than a loop
+        few = len(self.names) < 2
+        self._in_order: Callable[[Mapping[str, Any]], tuple[Any, ...]] = (
+            (lambda values: tuple(values[x] for x in self.names)) if few else itemgetter(*self.names)  # faster than a loop
+        )
 
     def __add__(self, other: Signature) -> Signature:
         return Signature(f"{self._text} {other._text}")
@@ -44,19 +47,18 @@ class Signature:
         found = self.in_order(values)
         return Step(code, found + behind if behind else found)
 
-    def changed(self, step: Step, code: engine.Code, **values: At | int) -> Step:
-        """The step of another kernel with the same arguments, of which some have other values."""
-        arguments = [*step.arguments]
-        for name, value in values.items():
-            arguments[self.names.index(name)] = value
-        return step._replace(code=code, arguments=tuple(arguments))
+    def step_from(self, code: engine.Code, values: Mapping[str, At | int]) -> Step:
+        """The step of a kernel that takes its arguments from values for several kernels; TypeError if one has no value."""
+        try:
+            return Step(code, self._in_order(values))
+        except KeyError:
+            raise TypeError(f"a kernel's arguments: {sorted(self._all - values.keys())} have no value") from None
 
     def in_order(self, values: Mapping[str, T]) -> tuple[T, ...]:
         """The values of all arguments; TypeError unless each has one."""
         if len(values) == len(self.names):
             try:
-                found: tuple[T, ...] = self._in_order(values) if self._in_order else tuple(values[x] for x in self.names)
-                return found
+                return self._in_order(values)
             except KeyError:
                 pass
         missing, unknown = sorted(self._all - values.keys()), sorted(values.keys() - self._all)

@@ -59,7 +59,8 @@ _OWN = {"global_id": "get_global_id(0)", "global_size": "get_global_size(0)", "l
 _OWN |= {"group_id": "get_group_id(0)", "groups": "get_num_groups(0)"}
 _TYPE = r"(ptr addrspace\(3\)|ptr|double|float|i\d+)"
 
-# fmax and fmin lose a NaN, and may lose the sign of a zero; a division of float32 need not be rounded correctly
+# fmax and fmin lose a NaN, and may lose the sign of a zero; a division of float32 need not be rounded correctly; pocl's rint,
+# floor, ceil and trunc are functions, which take a hundred times as long as the processor's instruction
 PRELUDE = """#pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
 #ifdef SINGLE_IS_EXACT
@@ -69,6 +70,19 @@ PRELUDE = """#pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define QUOTIENT(a, b) ((float)((double)(a) / (double)(b)))
 #define ROOT(a) ((float)sqrt((double)(a)))
 #endif
+#if defined(__clang__) && defined(__SSE4_1__)
+#define INTEGRAL(name, own) \\
+  float __attribute__((overloadable)) name(float x) { return __builtin_##own##f(x); } \\
+  double __attribute__((overloadable)) name(double x) { return __builtin_##own(x); }
+#else
+#define INTEGRAL(name, own) \\
+  float __attribute__((overloadable)) name(float x) { return own(x); } \\
+  double __attribute__((overloadable)) name(double x) { return own(x); }
+#endif
+INTEGRAL(nearest_integer, rint)
+INTEGRAL(integer_below, floor)
+INTEGRAL(integer_above, ceil)
+INTEGRAL(integer_part, trunc)
 float __attribute__((overloadable)) maximum(float a, float b) {
   return a != a || b != b ? a + b : a > b ? a : b > a ? b : as_float(as_uint(a) & as_uint(b));
 }
@@ -189,11 +203,11 @@ class _Function:
         "fma": "fma",
         "fabs": "fabs",
         "copysign": "copysign",
-        "trunc": "trunc",
-        "floor": "floor",
-        "ceil": "ceil",
-        "roundeven": "rint",
-        "rint": "rint",
+        "trunc": "integer_part",
+        "floor": "integer_below",
+        "ceil": "integer_above",
+        "roundeven": "nearest_integer",
+        "rint": "nearest_integer",
         "maximum": "maximum",
         "minimum": "minimum",
         "umin": "min",

@@ -92,7 +92,7 @@ CHECKS = (
     ),
     Check(
         "rounding to integers",
-        "rint(a)",
+        "nearest_integer(a)",
         _D,
         [(0.5, 0, 0), (1.5, 0, 0), (-2.5, 0, 0), (2.0**52 + 1, 0, 0)],
         [0, 2, -2, 2.0**52 + 1],

@@ -123,4 +123,4 @@ def parameter_gradients(
 
 def shifted(d: Any, variance: Expr) -> Expr:
     """A variance plus the desc's Epsilon, which is 0 if absent: so a variance of -0 becomes +0."""
-    return variance + (d.epsilon or 0.0)
+    return variance + (0.0 if d.epsilon is None else d.epsilon)

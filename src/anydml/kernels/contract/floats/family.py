@@ -97,8 +97,7 @@ def lower(found: list[Contraction], target: Target, problem: Problem, machine: M
 
 def _square(found: FloatLayout) -> WinogradWindows | None:
     """The windows of a layout, if transforms pay."""
-    made = windows(found)
-    return made if made is not None and pays(found, made) else None
+    return windows(found) if pays(found) else None
 
 
 def _plan(p: FloatProblem, memory: FloatMemory, owned: tuple[bool, bool], square: WinogradWindows | None) -> FloatPlan:

@@ -34,7 +34,8 @@ class StreamPlace(NamedTuple):
     columns: tuple[int, int, int]
 
     def of(self, batch: Sequence[int], row: int = 0) -> At:
-        return self.at + (sum(i * s for i, s in zip(batch, self.batches, strict=True)) + row * self.row)
+        along = sum(i * s for i, s in zip(batch, self.batches, strict=True)) if batch else 0
+        return self.at + (along + row * self.row)
 
 
 class FloatLayout(NamedTuple):
@@ -83,8 +84,10 @@ def layout(c: Contraction, problem: Problem, columns_of: int | None = None) -> F
     tests = [_tests(f, (*c.variables, *c.terms)) for f in c.factors]
     if all(tests):
         return "both factors are read outside of their tensors"
-    out = _output_strides(c, problem)
-    strides = [_strides(f, problem) for f in c.factors]
+    names = {c.output, *(f.name for f in c.factors), *(s.name for s in c.streams if s.name)} - {SUM}
+    steps = {name: _bytes(name, problem) for name in names}
+    out = _output_strides(c, steps[c.output])
+    strides = [_strides(f, steps[f.name]) for f in c.factors]
     in_factor = [{v for i in f.at for v in i.factors} for f in c.factors]
     live = [v for v in c.variables if v.size > 1]
     alone = [[v for v in live if v in in_factor[k] and v not in in_factor[1 - k]] for k in (0, 1)]
@@ -95,7 +98,7 @@ def layout(c: Contraction, problem: Problem, columns_of: int | None = None) -> F
     tested = {v for t in tests[side] for v in t.factors}
     if any(v in tested for v in rows) or any(sum(v in t.factors for v in columns) > 1 for t in tests[side]):
         return "what is read outside depends on several positions"
-    streams = [_stream(s, problem, c.variables) for s in c.streams]
+    streams = [_stream(s, steps, c.variables) for s in c.streams]
     others = [s for s in streams if s is not None]
     kept = _merged(columns, [places[1][0], out, *(s for _, s in others)], tested)
     row = _merged(rows, [places[0][0], out, *(s for _, s in others)], set())
@@ -121,8 +124,8 @@ def layout(c: Contraction, problem: Problem, columns_of: int | None = None) -> F
         first, second, third = (of(d) for d in dims)
         return StreamPlace(at, tuple(of(d) for d in batches), of(row_taken[0]) if row_taken else 0, (first, second, third))
 
-    bases = [At(f.name, sum(i.constant * s for i, s in zip(f.at, _bytes(f.name, problem), strict=True))) for _, f in places]
-    start = sum(i * s for i, s in zip(c.start, _bytes(c.output, problem), strict=True))
+    bases = [At(f.name, sum(i.constant * s for i, s in zip(f.at, steps[f.name], strict=True))) for _, f in places]
+    start = sum(i * s for i, s in zip(c.start, steps[c.output], strict=True))
     sizes = tuple(d.size for d in dims)
     made = [StreamPlace(At(SUM), (0,) * len(batches), 0, (0, 0, 0)) if s is None else place(*s) for s in streams]
     output = place(At(c.output, start), out)
@@ -156,27 +159,27 @@ class _Dimension(NamedTuple):
 
 def _bytes(name: str, problem: Problem) -> list[int]:
     t = problem.tensors[name]
-    return [s * t.data_type.dtype.itemsize for s in t.explicit_strides]
+    size = t.data_type.dtype.itemsize
+    return [s * size for s in t.explicit_strides]
 
 
-def _strides(f: Factor, problem: Problem) -> dict[Variable, int]:
+def _strides(f: Factor, steps: Sequence[int]) -> dict[Variable, int]:
     found: dict[Variable, int] = {}
-    for index, stride in zip(f.at, _bytes(f.name, problem), strict=True):
+    for index, stride in zip(f.at, steps, strict=True):
         for v, factor in index.factors.items():
             found[v] = found.get(v, 0) + factor * stride
     return found
 
 
-def _output_strides(c: Contraction, problem: Problem) -> dict[Variable, int]:
-    strides = _bytes(c.output, problem)
-    return {v: sum(a * b for a, b in zip(step, strides, strict=True)) for v, step in zip(c.variables, c.steps, strict=True)}
+def _output_strides(c: Contraction, strides: Sequence[int]) -> dict[Variable, int]:
+    return {v: sum([a * b for a, b in zip(step, strides, strict=True)]) for v, step in zip(c.variables, c.steps, strict=True)}
 
 
-def _stream(s: Any, problem: Problem, variables: Sequence[Variable]) -> tuple[At, dict[Variable, int]] | None:
+def _stream(s: Any, steps: Mapping[str, Sequence[int]], variables: Sequence[Variable]) -> tuple[At, dict[Variable, int]] | None:
     """The place of a stream's first element, and its strides along the variables; None for the sum."""
     if s.name == SUM:
         return None
-    strides = _bytes(s.name, problem)
+    strides = steps[s.name]
     at = At(s.name, sum(i * x for i, x in zip(s.start, strides, strict=True)))
     return at, {v: sum(a * b for a, b in zip(step, strides, strict=True)) for v, step in zip(variables, s.steps, strict=True)}
 
@@ -186,8 +189,8 @@ def _tests(f: Factor, variables: Sequence[Variable]) -> list[_Test]:
     found = []
     for index, size in zip(f.at, f.sizes, strict=True):
         ends = [factor * (v.size - 1) for v, factor in index.factors.items() if v.size]
-        low = index.constant + sum(min(e, 0) for e in ends)
-        high = index.constant + sum(max(e, 0) for e in ends)
+        low = index.constant + sum([e for e in ends if e < 0])
+        high = index.constant + sum([e for e in ends if e > 0])
         if low < 0 or high >= size:
             found.append(_Test(index.constant, {v: n for v, n in index.factors.items() if v.size != 1}, size))
     return found
@@ -245,29 +248,33 @@ def _terms(
         return f"filters have more than {MOST_POSITIONS} positions"
     sizes = [d.size for d in dims]
     entries = []
+    moving = [_moving(t, dims) for t in tests]
     inside = [0, sizes[0], 0, sizes[1], 0, sizes[2]]
     for at in product(*(range(v.size) for v in rest)):
         value = dict(zip(rest, at, strict=True))
         ranges = [0, sizes[0], 0, sizes[1], 0, sizes[2]]
-        for t in tests:
-            constant = t.constant + sum(f * value[v] for v, f in t.factors.items() if v in value)
-            moving = [(k, t.factors[v]) for k, d in enumerate(dims) for v in d.variables if v in t.factors]
-            if not moving:
-                moving = [(0, 0)]
-            ((k, factor),) = moving
+        for t, (k, factor) in zip(tests, moving, strict=True):
+            constant = t.constant + sum([f * value[v] for v, f in t.factors.items() if v in value])
             low, high = _range(constant, factor, t.size, sizes[k])
             ranges[2 * k] = max(ranges[2 * k], low)
             ranges[2 * k + 1] = max(min(ranges[2 * k + 1], high), ranges[2 * k])
-        if any(ranges[2 * k] >= ranges[2 * k + 1] for k in range(DIMENSIONS)):
+        if ranges[0] >= ranges[1] or ranges[2] >= ranges[3] or ranges[4] >= ranges[5]:
             ranges = [0] * 6
-        inside = [max(x, y) if k % 2 == 0 else min(x, y) for k, (x, y) in enumerate(zip(inside, ranges, strict=True))]
-        offsets = [sum(s.get(v, 0) * n for v, n in value.items()) for s in (b, a)]
+        inside[::2], inside[1::2] = map(max, inside[::2], ranges[::2]), map(min, inside[1::2], ranges[1::2])
+        offsets = [sum([s.get(v, 0) * n for v, n in value.items()]) for s in (b, a)]
         entries.append((*offsets, *ranges))
     count = 1 if channel is None else channel.size
     a_term, b_term = (0, 0) if channel is None else (a.get(channel, 0), b.get(channel, 0))
     if not count * len(entries):
         inside = [0] * len(inside)
     return count, a_term, b_term, np.array(entries, np.int64).reshape(-1, ENTRY), tuple(inside)
+
+
+def _moving(test: _Test, dims: Sequence[_Dimension]) -> tuple[int, int]:
+    """The dimension with which a test's value moves, and by how much."""
+    found = [(k, test.factors[v]) for k, d in enumerate(dims) for v in d.variables if v in test.factors]
+    (only,) = found or [(0, 0)]
+    return only
 
 
 def _range(constant: int, factor: int, size: int, count: int) -> tuple[int, int]:

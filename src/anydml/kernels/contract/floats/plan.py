@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from itertools import zip_longest
 from math import prod
 from typing import NamedTuple
@@ -27,6 +28,8 @@ from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
 from anydml.tensor import DataType
 
 Steps = Iterable[Step | Repeat]
+Refining = Callable[[Target, EpilogueKey, tuple[DataType, DataType]], str]  # emits a kernel of the second stage
+STREAM = 5  # arguments of a stream: its address, and strides
 
 
 class FloatProblem(NamedTuple):
@@ -85,6 +88,14 @@ class FloatPlan:
         self.width = tile.width(p.target)
         self.table = self.constants.add(found.table)
         self.bits = self.kept.take(-(-prod(found.batches) * found.rows * found.columns // 8))
+        # what most steps have in common
+        (_, n1, n2), (_, f1, f2), (b0, b1, b2) = found.sizes, found.flat, found.b.columns
+        strides = [x for p in self.places for x in (p.at, p.row, *p.columns)]
+        self.strides = Arguments(zip(self.stream_names, strides, strict=True))
+        self.of_block = Arguments(n1=f1, n2=f2, terms=found.terms, done=self.constants.none)
+        self.of_tensors = Arguments(a_row=found.a.row, a_term=found.a_term, b0=b0, b1=b1, b2=b2, b_term=found.b_term)
+        self.of_tensors.update(n1=n1, n2=n2, f1=f1, f2=f2, columns=found.columns, bits=self.bits)
+        self.of_tensors.update(channels=found.channels, positions=len(found.table), table=self.table)
 
     def plan_phases(self) -> None:
         """Plan the phases of all threads; all phases use the same scratch."""
@@ -170,22 +181,11 @@ class FloatPlan:
             number = number * n + i
         return number
 
-    def refined(
-        self,
-        key: EpilogueKey,
-        factors: Arguments,
-        first: int,
-        sizes: tuple[int, int, int],
-        bit: int,
-        columns: int,
-        streams: Arguments,
-        kernel: Callable[[Target, EpilogueKey, tuple[DataType, DataType]], str] = refine.refined,
-    ) -> Step:
-        """A step of the second stage. first: of the columns; sizes: theirs, for streams; columns: bits from row to row."""
+    def refined(self, key: EpilogueKey, values: Arguments, kernel: Refining = refine.refined) -> Step:
+        """A step of the second stage; values: of all its arguments but the list, its counter and that of undecided elements."""
         code = engine.compiled(kernel, self.target, key, self.factors)
-        listed = Arguments(list=self.entries, counter=self.counter, first=first, f1=sizes[1], f2=sizes[2])
-        marked = Arguments(bits=self.bits, bit=bit, columns=columns, open=self.undecided)
-        return with_streams(refine.ARGUMENTS, len(self.places)).step(code, **factors, **listed, **marked, **streams)
+        listed: Arguments = {**values, "list": self.entries, "counter": self.counter, "open": self.undecided}
+        return with_streams(refine.ARGUMENTS, len(self.places)).step_from(code, listed)
 
     def refine(
         self,
@@ -194,43 +194,46 @@ class FloatPlan:
         columns: range,
         key: EpilogueKey,
         known: Arguments,
-        streams: Arguments,
-        kernel: Callable[[Target, EpilogueKey, tuple[DataType, DataType]], str] = refine.refined,
+        kernel: Refining = refine.refined,
     ) -> Step:
-        """A step of the second stage, which decides listed elements, or some of them."""
+        """A step of the second stage, which decides listed elements, or some of them. known: of packed factors, and streams."""
         found = self.layout
         bit = (self._number(batch) * found.rows + some.start) * found.columns
-        (_, n1, n2), (b0, b1, b2) = found.sizes, found.b.columns
-        left = Arguments(a=found.a.of(batch, some.start), a_row=found.a.row, a_term=found.a_term)
-        right = Arguments(b=found.b.of(batch), n1=n1, n2=n2, b0=b0, b1=b1, b2=b2, b_term=found.b_term)
-        factors = left | right | Arguments(channels=found.channels, positions=len(found.table), table=self.table)
-        return self.refined(key, factors | known, columns.start, found.flat, bit, found.columns, streams, kernel)
+        a, b = found.a.of(batch, some.start), found.b.of(batch)
+        return self.refined(key, {**known, **self.of_tensors, "a": a, "b": b, "first": columns.start, "bit": bit}, kernel)
 
     def unpacked(self, sums: At, sums_row: int, b_norms: At) -> Arguments:
         """The arguments of the second stage if it reads all terms from the tensors."""
         none = self.counter
-        packed = Arguments(rows_at=none, tile=0, height=0, panels_at=none, panel=0, width=0)
-        return Arguments(sums=sums, sums_row=sums_row, b_norms=b_norms, **packed)
+        of_sums = Arguments(sums=sums, sums_row=sums_row, b_norms=b_norms)
+        return of_sums | Arguments(rows_at=none, tile=0, height=0, panels_at=none, panel=0, width=0)
 
     def streams_of(self, batch: tuple[int, ...], row: int) -> Arguments:
         """The arguments of streams from a row on."""
-        values = (x for p in self.places for x in (p.of(batch, row), p.row, *p.columns))
-        return Arguments(zip(self.stream_names, values, strict=True))
+        found = self.strides.copy()
+        for name, place in zip(self.stream_names[::STREAM], self.places, strict=True):
+            found[name] = place.of(batch, row)
+        return found
 
-    def stored(self, key: EpilogueKey, some: range, columns: range, streams: Arguments, **values: At | int) -> Step:
-        """The step that stores a block. values: those that the algorithm has."""
-        (_, n1, n2), none = self.layout.flat, self.counter
-        block = Arguments(rows=len(some), first=columns.start, count=len(columns), n1=n1, n2=n2, terms=self.layout.terms)
-        unread = Arguments(a_norms=none, rests=none, a_low=none, b_low=none, done=self.constants.none)
+    def with_block(self, values: Arguments, batch: tuple[int, ...], some: range, columns: range) -> Arguments:
+        """`values`, and the arguments of a block and of the streams for it."""
+        found = values | self.streams_of(batch, some.start)
+        found.update(rows=len(some), first=columns.start, count=len(columns))
+        return found
+
+    def of_blocks(self, **own: At | int) -> Arguments:
+        """The arguments that all blocks of a piece have; own: those of an algorithm."""
+        none = self.counter
+        unread = Arguments(a_norms=none, rests=none, a_low=none, b_low=none)
+        return {**self.of_block, **unread, "list": self.entries, "counter": none, **own}
+
+    def stored(self, key: EpilogueKey, values: Arguments) -> Step:
+        """The step that stores a block."""
         code = engine.compiled(epilogue.block, self.target, key)
-        arguments = with_streams(epilogue.ARGUMENTS, len(self.places))
-        return arguments.step(code, **block, **{**unread, **values}, **streams, list=self.entries, counter=self.counter)
-
-    def stored_again(self, step: Step, key: EpilogueKey, factor: int) -> Step:
-        """The step that stores a block once more, with another factor."""
-        return epilogue.ARGUMENTS.changed(step, engine.compiled(epilogue.block, self.target, key), factor=factor)
+        return with_streams(epilogue.ARGUMENTS, len(self.places)).step_from(code, values)
 
 
+@lru_cache(maxsize=256)
 def bound_factor(additions: int) -> int:
     """The bits of the factor of a sum's bound, to be multiplied by norms; additions: the most that a term goes through."""
     return int(np.float64((additions + 8) * 2.0**-53).view(np.int64))

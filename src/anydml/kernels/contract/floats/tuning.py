@@ -21,7 +21,7 @@ class FloatTuning(NamedTuple):
     group: int = 192  # columns of a block of sums
     listed: int = 1 << 14  # elements of a block, at most
     block: int = CACHE // 4  # bytes of the rows of a block, which meets one panel after the other
-    chunk: int = CACHE // 2  # bytes of columns that are packed at once, if all rows are packed
+    chunk: int = CACHE // 4  # bytes of columns that are packed at once, if all rows are packed
     few_panels: int = 4  # of columns: with so few, the rows of a block stay in the cache without K-blocking
     depth: int = 128  # terms of a block of K-blocking
     most_columns: int = 32 << 20  # bytes of the columns of a block of sums, which has at least one panel

@@ -95,7 +95,8 @@ class FewRowsOfWeights(FloatPlan):
         bounds = yield from self._sums(at, len(some), columns)
         streams = self.streams_of(batch, some.start)
         summed = Arguments(sums=self.sums, sums_row=self.sums_row)
-        yield self.stored(self.key, some, columns, streams, **summed, **bounds, **of_columns)
+        block = self.of_blocks(**summed, **bounds, **of_columns)
+        yield self.stored(self.key, self.with_block(block, batch, some, columns))
         code = engine.compiled(refine.refined, target, self.key, weights.key)
         bit = (self._number(batch) * found.rows + some.start) * found.columns
         listed = Arguments(list=self.entries, counter=self.counter, first=columns.start, f1=found.flat[1], f2=found.flat[2])

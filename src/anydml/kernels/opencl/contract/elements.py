@@ -16,6 +16,7 @@ from anydml.kernels.numbers.doubled.arithmetic import Precise
 from anydml.kernels.numbers.functions.pairs import Pair
 
 DOUBLE, BIT = Kind("double"), Kind("i1")
+_FIRST = ["double total", "double error", "bool odd"]
 
 
 class ElementFunctions:
@@ -28,13 +29,24 @@ class ElementFunctions:
     def first(self) -> str:
         """From a sum in float64, its error bound, and whether terms that do not count may have changed a zero or made NaN."""
         body = Body(self.target)
+        return self._function("first_element", body, _FIRST, *self._first(body, self._read(body)))
+
+    def first_value(self) -> str:
+        """As `first`, from the streams' elements; returns the element instead of storing it: see `either`."""
+        body, types = Body(self.target), self.formula.types
+        kinds = {k: Kind(f"i{types[k].element_bits}") for k in self.formula.others}
+        read = {k: Value(body, f"%{p}", kinds[k]) for k, p in zip(kinds, self.pointers, strict=False)}
+        value = either(*self._first(body, read))
+        arguments = [opencl.Argument(*_typed(x)) for x in _FIRST]
+        arguments += [opencl.Argument(x.kind.element, x.name[1:]) for x in read.values()]
+        return opencl.function("first_value", arguments, body, value)
+
+    def _first(self, body: Body, read: dict[int, Value]) -> tuple[Value, Value | None]:
         total, error, odd = _double(body, "total"), _double(body, "error"), Value(body, "%odd", BIT)
-        read = self._read(body)
         guard = odd & (exactly.signed(self.formula, total, read) | total.compared("uno", total))
         number = bounded(total, error, guard)
         made, undecided = exactly.added(self.formula, number, read, *stored(body, self.formula, read, number, 0))
-        left = None if undecided is None else left_by_first_stage(undecided)
-        return self._function("first_element", body, ["double total", "double error", "bool odd"], made, left)
+        return made, None if undecided is None else left_by_first_stage(undecided)
 
     def pair(self) -> str:
         """From a pair of float64, a multiple of the norms' product that bounds its error, and a common divisor of all terms."""
@@ -81,6 +93,14 @@ class ElementFunctions:
         arguments = [opencl.Argument(*_typed(x)) for x in given]
         arguments += [opencl.Argument("ptr", p) for p in self.pointers]
         return opencl.function(name, arguments, body, undecided)
+
+
+def either(made: Value, undecided: Value | None) -> Value:
+    """An element of at most 32 bits, and in bit 32 whether it is undecided. Without branches, so that drivers use vectors."""
+    word = Kind("i64")
+    if undecided is None:
+        return made.converted("zext", word)
+    return made.converted("zext", word) | undecided.converted("zext", word) << 32
 
 
 def _typed(given: str) -> tuple[str, str]:

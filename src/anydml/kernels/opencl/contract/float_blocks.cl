@@ -24,14 +24,21 @@ void products(global const uchar *a, global const uchar *b, STREAM_POINTERS, con
   if (!r0) for (int c = 0; c < width; ++c) into[rows + c0 + c] = beside[1][c];
   double factor = (min(terms, AT_ONCE) + terms / AT_ONCE + 16) * 0x1p-53;
   int found = 0;
-  for (int s = 0; s < height; ++s) for (int t = 0; t < width; ++t) {
-    int r = r0 + s, z = place[t][0], y = place[t][1], x = place[t][2];
-    double total = sum[s][t], error = factor * (beside[0][s] * beside[1][t]);
-    if (as_long(total) == as_long(-0.0)) error = 0.0; /* all terms are */
-    if (first_element(total, error, is_odd(n, z, y, x), STREAM_PLACES)) {
-      if (found < MOST) listed[found] = (ushort)(s * BLOCK + t);
-      ++found;
+  bool odd[BLOCK];
+  for (int t = 0; t < BLOCK; ++t) odd[t] = t < width && is_odd(n, place[0][t], place[1][t], place[2][t]);
+  BEGIN_ROWS
+  for (int s = 0; s < height; ++s) {
+    int r = r0 + s;
+    READ_ROWS
+    ulong made[BLOCK];
+    for (int t = 0; t < BLOCK; ++t) {
+      double total = sum[s][t], error = factor * (beside[0][s] * beside[1][t]);
+      error = as_long(total) == as_long(-0.0) ? 0.0 : error; /* all terms are */
+      made[t] = first_value(total, error, odd[t] ROW_VALUES(t));
     }
+    WRITE_ROW(
+      if (found < MOST) listed[found] = (ushort)(s * BLOCK + t);
+      ++found;)
   }
   dense[block] = found > MOST;
   if (found <= MOST)
@@ -99,7 +106,7 @@ void pairs(global const uchar *a, global const uchar *b, STREAM_POINTERS, consta
     for (int r = 0; r < BLOCK; ++r) least[i][r] = least[i][r] < INFINITY ? power(least[i][r]) * 0x1p-23 : INFINITY;
   double factor = (terms + 16) * 0x1p-53;
   for (int s = 0; s < height; ++s) for (int t = 0; t < width; ++t) {
-    int r = r0 + s, z = place[t][0], y = place[t][1], x = place[t][2];
+    int r = r0 + s, z = place[0][t], y = place[1][t], x = place[2][t];
     double one = size[r], other = size[rows + c0 + t], total = sum[s][t] - 24.0 * power(one) * power(other);
     double head = total + rest[s][t], back = head - total, low = (total - (head - back)) + (rest[s][t] - back);
     if (pair_element(head, low, factor * (one * other), factor, least[0][s] * least[1][t], is_odd(n, z, y, x), STREAM_PLACES))

@@ -1,19 +1,5 @@
 /* Sums of products of 8-bit integers less their zero points, in tiles of ROWS x COLUMNS elements by THREADS work items. Each adds
    GROUPS x 4 elements, modulo 2^32. The numbers of a contraction are those of products.cl. */
-#define FETCH(k0) \
-  for (int i = 0; i < ROWS * DEPTH / THREADS; ++i) { \
-    int e = (int)lid + i * THREADS, k = min((k0) + (A_BY_TERM ? e % DEPTH : e / ROWS), terms - 1); \
-    int r = min(r0 + (A_BY_TERM ? e / DEPTH : e % ROWS), rows - 1); \
-    next_a[i] = *(global const A_TYPE *)(a + (r * n[N_A_ROW] + a_term(n, table, k))); \
-  } \
-  for (int i = 0; i < COLUMNS * DEPTH / THREADS; ++i) { \
-    int e = (int)lid + i * THREADS, k = min((k0) + (B_BY_TERM ? e % DEPTH : e / COLUMNS), terms - 1); \
-    int c = B_BY_TERM ? e / DEPTH : e % COLUMNS; \
-    bool counts; \
-    long at = b_term(n, table, k, place[c][0], place[c][1], place[c][2], &counts); \
-    next_b[i] = *(global const B_TYPE *)(counts ? b + (column[c] + at) : (global const uchar *)table); \
-    inside = counts ? inside | 1u << i : inside & ~(1u << i); \
-  }
 #define PUT(k0) \
   for (int i = 0; i < ROWS * DEPTH / THREADS; ++i) { \
     int e = (int)lid + i * THREADS, k = A_BY_TERM ? e % DEPTH : e / ROWS, r = A_BY_TERM ? e / DEPTH : e % ROWS; \
@@ -54,11 +40,11 @@ void products(global const uchar *a, global const uchar *b, STREAM_POINTERS, con
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int i = 0; i < GROUPS; ++i) for (int j = 0; j < 4; ++j) sum[i][j] = 0;
-  if (terms) { FETCH(0) }
+  if (terms) { FETCH(ROWS, 0, table) }
   for (int k0 = 0; k0 < terms; k0 += DEPTH) {
     PUT(k0)
     barrier(CLK_LOCAL_MEM_FENCE);
-    FETCH(k0 + DEPTH)
+    FETCH(ROWS, k0 + DEPTH, table)
     UNROLLED
     for (int k = 0; k < DEPTH; ++k) {
       int u[GROUPS], v[4];

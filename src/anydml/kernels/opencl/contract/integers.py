@@ -30,8 +30,9 @@ from anydml.kernels.match.product import EIGHT_BIT
 from anydml.kernels.match.summed import EXACT
 from anydml.kernels.opencl.calls import Workspace, unbound
 from anydml.kernels.opencl.contract.calls import TiledCall
+from anydml.kernels.opencl.contract.elements import either
 from anydml.kernels.opencl.contract.family import FEW, FEW_TERMS, MOST, names_of, numbering
-from anydml.kernels.opencl.contract.text import COLUMNS, ROWS, definitions, numbers_of, own, place
+from anydml.kernels.opencl.contract.text import COLUMNS, ROWS, definitions, numbers_of, own, place, rows_of
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.places import Numbering
@@ -183,7 +184,8 @@ def _text(stage: str, key: IntegerKey, *, processor: bool) -> str:
     count = key.streams + sum(key.zeros)  # the streams but the sum, the zero points, the output
     pointers = [f"p{k}" for k in range(count)]
     behind = key.streams - 1
-    lines = definitions(key, pointers, [*pointers[:behind], pointers[-1]])
+    read = [*pointers[:behind], pointers[-1]]
+    lines = definitions(key, pointers, read)
     for side, given, t, there in zip("AB", ("r", "z, y, x"), key.factors, key.zeros, strict=True):
         zero = "0"
         if there:
@@ -191,17 +193,38 @@ def _text(stage: str, key: IntegerKey, *, processor: bool) -> str:
             behind += 1
         lines += [f"#define {side}_TYPE {_TYPES[t]}", f"#define {side}_ZERO({given}) {zero}"]
         lines.append(f"#define {side}_VALUE(x, i) ((int)(x) - {side.lower()}_zero[i])")
+    lines += rows_of([t for k, t in enumerate(key.types) if k != key.at], read)
     lines += numbers_of("int", "int16", 16, "0", "(u * v + w)")
     files = ("blocks.cl", "integer_blocks.cl") if processor else ("integers.cl",)
-    return opencl.program([_emitted(stage, key)[0], *lines, "", *own("terms.cl", *files)])
+    functions = [_emitted(stage, key)[0], *([_value(opencl.target(stage), key)] if processor else [])]
+    return opencl.program([*functions, *lines, "", *own("terms.cl", *files)])
+
+
+def _value(target: Target, key: IntegerKey) -> str:
+    """The first stage of an element from the streams' elements: see `either`. It leaves all elements of 64 bits undecided."""
+    body = Body(target)
+    kinds = [INT if k == key.at else Kind(f"i{t.element_bits}") for k, t in enumerate(key.types[:-1])]
+    names = ["%total" if k == key.at else f"%x{k}" for k in range(len(kinds))]
+    words = [Value(body, name, kind) for name, kind in zip(names, kinds, strict=True)]
+    if key.types[-1].element_bits > 32:
+        value = body.constant(Kind("i64"), 1 << 32)
+    else:
+        value = either(*element(body, _map_key(key), words, "wide"))
+    others = [w for k, w in enumerate(words) if k != key.at]
+    arguments = [opencl.Argument(w.kind.element, w.name[1:]) for w in (words[key.at], *others)]
+    return opencl.function("first_value", arguments, body, value)
+
+
+def _map_key(key: IntegerKey) -> MapKey:
+    layouts = tuple(STRIDED for _ in key.types)
+    return MapKey(key.formula, False, key.integral, key.types, layouts, 0, 0, False, ("wide",), True)
 
 
 def _element(target: Target, key: IntegerKey, *, finer: bool) -> tuple[str, bool]:
     """The function of `_emitted`. finer: whether the second stage follows the first in it."""
     body = Body(target)
     pointers = [f"p{k}" for k in range(key.streams)]
-    layouts = tuple(STRIDED for _ in key.types)
-    made = MapKey(key.formula, False, key.integral, key.types, layouts, 0, 0, False, ("wide",), True)
+    made = _map_key(key)
     read = iter(pointers)
     words = [
         Value(body, "%total", INT) if k == key.at else body.loaded(Kind(f"i{t.element_bits}"), f"%{next(read)}")

@@ -11,22 +11,6 @@ bool is_odd(constant long *n, int z, int y, int x) {
 #endif
 }
 
-/* A work item's elements of the tiles of terms k0 .. k0 + DEPTH. Nothing depends on a branch or is converted here, so that all
-   of them are on their way while the tiles before are multiplied; PUT writes them to local memory. */
-#define FETCH(HEIGHT, k0) \
-  for (int i = 0; i < HEIGHT * DEPTH / THREADS; ++i) { \
-    int e = (int)lid + i * THREADS, k = min((k0) + (A_BY_TERM ? e % DEPTH : e / HEIGHT), terms - 1); \
-    int r = min(r0 + (A_BY_TERM ? e / DEPTH : e % HEIGHT), rows - 1); \
-    next_a[i] = *(global const A_TYPE *)(a + (r * n[N_A_ROW] + a_term(n, table, k))); \
-  } \
-  for (int i = 0; i < COLUMNS * DEPTH / THREADS; ++i) { \
-    int e = (int)lid + i * THREADS, k = min((k0) + (B_BY_TERM ? e % DEPTH : e / COLUMNS), terms - 1); \
-    int c = B_BY_TERM ? e / DEPTH : e % COLUMNS; \
-    bool counts; \
-    long at = b_term(n, table, k, place[c][0], place[c][1], place[c][2], &counts); \
-    next_b[i] = *(global const B_TYPE *)(counts ? b + (column[c] + at) : (global const uchar *)norms); \
-    inside = counts ? inside | 1u << i : inside & ~(1u << i); \
-  }
 #define PUT(HEIGHT, k0) \
   for (int i = 0; i < HEIGHT * DEPTH / THREADS; ++i) { \
     int e = (int)lid + i * THREADS, k = A_BY_TERM ? e % DEPTH : e / HEIGHT, r = A_BY_TERM ? e / DEPTH : e % HEIGHT; \
@@ -76,12 +60,12 @@ void products(global const uchar *a, global const uchar *b, STREAM_POINTERS, con
   double sum[GROUPS][4], part[GROUPS][4], norm[4] = {0.0, 0.0, 0.0, 0.0};
   for (int i = 0; i < GROUPS; ++i) for (int j = 0; j < 4; ++j) sum[i][j] = part[i][j] = -0.0; /* -0 if all terms are */
   if (lid < ROWS / BLOCK) found[lid] = 0;
-  if (terms) { FETCH(ROWS, 0) }
+  if (terms) { FETCH(ROWS, 0, norms) }
   int until = 0;
   for (int k0 = 0; k0 < terms; k0 += DEPTH) {
     PUT(ROWS, k0)
     barrier(CLK_LOCAL_MEM_FENCE);
-    FETCH(ROWS, k0 + DEPTH)
+    FETCH(ROWS, k0 + DEPTH, norms)
     int count = min(DEPTH, terms - k0);
     if (count == DEPTH) {
       UNROLLED
@@ -150,11 +134,11 @@ void pairs(global const uchar *a, global const uchar *b, STREAM_POINTERS, consta
     sum[i][j] = 24.0 * power(size[r]) * power(size[rows + c]);
     rest[i][j] = 0.0;
   }
-  if (terms) { FETCH(BLOCK, 0) }
+  if (terms) { FETCH(BLOCK, 0, norms) }
   for (int k0 = 0; k0 < terms; k0 += DEPTH) {
     PUT(BLOCK, k0)
     barrier(CLK_LOCAL_MEM_FENCE);
-    FETCH(BLOCK, k0 + DEPTH)
+    FETCH(BLOCK, k0 + DEPTH, norms)
     int count = min(DEPTH, terms - k0);
     for (int k = 0; k < count; ++k) {
       TAKE(k, 4)

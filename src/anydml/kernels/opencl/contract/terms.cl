@@ -33,3 +33,21 @@ long b_term(constant long *n, global const long *table, int k, int z, int y, int
 }
 
 void mark(global uint *bitmap, long number) { atomic_or((volatile global uint *)bitmap + (number >> 5), 1u << (uint)(number & 31)); }
+
+/* A work item's elements of the tiles of terms k0 .. k0 + DEPTH. Nothing depends on a branch or is converted here, so that all
+   of them are on their way while the tiles before are multiplied; PUT writes them to local memory.
+   other: memory that is read instead of elements that do not count. */
+#define FETCH(HEIGHT, k0, other) \
+  for (int i = 0; i < HEIGHT * DEPTH / THREADS; ++i) { \
+    int e = (int)lid + i * THREADS, k = min((k0) + (A_BY_TERM ? e % DEPTH : e / HEIGHT), terms - 1); \
+    int r = min(r0 + (A_BY_TERM ? e / DEPTH : e % HEIGHT), rows - 1); \
+    next_a[i] = *(global const A_TYPE *)(a + (r * n[N_A_ROW] + a_term(n, table, k))); \
+  } \
+  for (int i = 0; i < COLUMNS * DEPTH / THREADS; ++i) { \
+    int e = (int)lid + i * THREADS, k = min((k0) + (B_BY_TERM ? e % DEPTH : e / COLUMNS), terms - 1); \
+    int c = B_BY_TERM ? e / DEPTH : e % COLUMNS; \
+    bool counts; \
+    long at = b_term(n, table, k, place[c][0], place[c][1], place[c][2], &counts); \
+    next_b[i] = *(global const B_TYPE *)(counts ? b + (column[c] + at) : (global const uchar *)other); \
+    inside = counts ? inside | 1u << i : inside & ~(1u << i); \
+  }

@@ -45,17 +45,30 @@ def text(target: Target, key: TextKey, *, processor: bool) -> str:
     for side, t in zip("AB", key.factors, strict=True):
         lines += [f"#define {side}_TYPE {_TYPES[t]}", f"#define {side}_WIDE(x) ({_WIDE[t]})"]
         lines.append(f"#define {side}_VALUE(x, i) {side}_WIDE(x)")
-    lines += [_HALF, *numbers_of("double", "double8", 8, "-0.0", "fused(u, v, w)"), f"#define TILES {int(not processor)}", ""]
+    types = [key.formula.types[k] for k in (*key.formula.others, -1)]
+    lines += [*rows_of(types, functions.pointers), _HALF]
+    lines += [*numbers_of("double", "double8", 8, "-0.0", "fused(u, v, w)"), f"#define TILES {int(not processor)}", ""]
     files = ("blocks.cl", "float_blocks.cl") if processor else ()
-    return opencl.program([
-        functions.first(), functions.pair(), functions.sum(), *lines, *own("terms.cl", "products.cl", *files),
-    ])  # fmt: skip
+    first = functions.first_value() if processor else functions.first()
+    return opencl.program([first, functions.pair(), functions.sum(), *lines, *own("terms.cl", "products.cl", *files)])
 
 
 def numbers_of(number: str, vector: str, lanes: int, nothing: str, added: str) -> list[str]:
     """The macros of blocks: see blocks.cl."""
     macros = {"NUMBER": number, "VECTOR": vector, "LANES": lanes, "NOTHING": nothing, "ADDED(u, v, w)": added}
     return [f"#define {name} {value}" for name, value in macros.items()]
+
+
+def rows_of(types: Sequence[DataType], pointers: Sequence[str]) -> list[str]:
+    """The macros by which blocks read and write a row: see blocks.cl. types: of the pointers, the output last."""
+    made = [opencl.UNSIGNED[f"i{t.element_bits}"] for t in types]
+    reads = [f"READ_ROW({t}, {p}, {p[1:]})" for t, p in zip(made[:-1], pointers, strict=False)]
+    return [
+        f"#define READ_ROWS {' '.join(reads)}",
+        f"#define ROW_VALUES(t) {''.join(f', {p}_row[t]' for p in pointers[:-1])}",
+        f"#define OUTPUT {pointers[-1]}",
+        f"#define OUTPUT_TYPE {made[-1]}",
+    ]
 
 
 def definitions(key: Any, pointers: Sequence[str], read: Sequence[str]) -> list[str]:

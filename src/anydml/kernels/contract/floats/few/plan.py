@@ -21,13 +21,11 @@ def serves(found: FloatLayout, size: int, once: bool, tuning: FloatTuning) -> bo
     size: bytes of an element of the columns' factor; once: whether this could be packed once.
     """
     along = _read_along(found, size)
-    if (
-        found.rows > tuning.rows_at_once
-        and along is False
-        and found.terms <= tuning.few_terms
-        and found.columns >= tuning.strip
-    ):
-        return False  # the columns would be read twice; packed, their tiles are stored from registers
+    # of more rows than are computed at once, the columns would be read twice; packed, they make tiles stored from registers
+    most = tuning.at_once_terms if found.rows > tuning.rows_at_once else tuning.few_terms
+    many = found.rows > tuning.rows_at_once or (found.rows == tuning.rows_at_once and found.columns >= tuning.strip)
+    if along is False and many and found.terms <= most:
+        return False
     return found.rows <= (tuning.rows if once or along is None else tuning.rows_of_matrix)
 
 
@@ -42,6 +40,8 @@ class FewRowsPlan(FloatPlan):
         self.entries = scratch.take((rows * columns + 64) * 8)
         self.counter = scratch.take(64)
         self.values = scratch.take(max(self.tuning.row_block, 16 * rows) * 8 + rows * self.target.vector_bytes * 2)
+        self.of_piece = self.of_blocks() | self.unpacked(self.sums, self.block_row, self.sizes)
+        self.measured_key = self.key._replace(measured=True)
         return self._batches(piece)
 
     def _batch(self, batch: tuple[int, ...], piece: ThreadShare) -> Iterator[Step | Repeat]:
@@ -60,12 +60,10 @@ class FewRowsPlan(FloatPlan):
             kinds = matrix.FewKey(*self.factors, len(rows), along, self.tuning.row_block)
             yield self._matrix(kinds, batch, rows, columns)
             additions = kinds.additions(found.terms, target)
-        factor = bound_factor(additions)
-        key, streams = self.key._replace(measured=True), self.streams_of(batch, rows.start)
-        summed = Arguments(sums=self.sums, sums_row=self.block_row)
-        yield self.stored(key, rows, columns, streams, **summed, factor=factor, b_norms=self.sizes)
-        known = self.unpacked(self.sums, self.block_row, self.sizes)
-        yield self.refine(batch, rows, columns, self.key, known, streams)
+        values = self.with_block(self.of_piece, batch, rows, columns)
+        values["factor"] = bound_factor(additions)
+        yield self.stored(self.measured_key, values)
+        yield self.refine(batch, rows, columns, self.key, values)
 
     def _matrix(self, kinds: matrix.FewKey, batch: tuple[int, ...], rows: range, columns: range) -> Step:
         """The sums of some columns of a contiguous matrix."""
@@ -73,12 +71,11 @@ class FewRowsPlan(FloatPlan):
         at_b, at_a = (int(x) for x in found.table[0, :2])
         a, b = found.a.of(batch, rows.start) + at_a, found.b.of(batch) + at_b
         column = found.b.columns[2]
-        left = Arguments(a=a, a_row=found.a.row, a_term=found.a_term)
-        right = Arguments(b=b + columns.start * column, b_term=found.b_term, b_column=column)
-        block = Arguments(sums=self.sums, sizes=self.sizes, block_row=self.block_row, counter=self.counter)
-        counted = Arguments(terms=found.terms, columns=len(columns), values=self.values)
-        code = engine.compiled(matrix.summed, self.target, kinds)
-        return matrix.ARGUMENTS.step(code, **left, **right, **block, **counted)
+        values = Arguments(a=a, a_row=found.a.row, a_term=found.a_term)
+        values.update(b=b + columns.start * column, b_term=found.b_term, b_column=column)
+        values.update(sums=self.sums, sizes=self.sizes, block_row=self.block_row, counter=self.counter)
+        values.update(terms=found.terms, columns=len(columns), values=self.values)
+        return matrix.ARGUMENTS.step_from(engine.compiled(matrix.summed, self.target, kinds), values)
 
     def _any(self, batch: tuple[int, ...], rows: range, columns: range) -> Step:
         """The sums of some columns with any layout."""

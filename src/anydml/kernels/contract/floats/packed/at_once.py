@@ -222,10 +222,9 @@ class _Tiles:
         return body.either(some.name, keep, lambda: [noted], seldom=True)[0]
 
     def _any(self, x: Value) -> Value:
-        """Whether any lane is not 0."""
-        body, kind = self.body, x.kind
-        whole = x.name if not kind.lanes else body.op(f"bitcast {kind.text} {x.name} to i{kind.bits * kind.lanes}")
-        return body.value(f"icmp ne i{kind.bits * (kind.lanes or 1)} {whole}, 0", Kind("i1"))
+        """Whether any lane is not 0. With masks, that is one comparison; LLVM takes a wide integer apart."""
+        lanes = x if x.kind.element == "i1" else x.compared("ne", 0)
+        return self.body.value(f"icmp ne i64 {lanes_as_bits(lanes)}, 0", Kind("i1"))
 
     def _note(self, row: str, column: str, noted: Value) -> None:
         """List the undecided elements of the noted rows of a tile; leave the kernel if the list gets too long."""

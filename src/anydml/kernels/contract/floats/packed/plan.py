@@ -33,6 +33,7 @@ class PackedPlan(FloatPlan):
         self.packed, self.packed_columns = (memory.packed if own else None for own in once)
         self.shared: dict[tuple[str, range], PackedFactor] = {}
         self.pack = FactorPacking(p, self.table)
+        self.magnitudes_key, self.pairs_key = (self.key._replace(again=again) for again in (MAGNITUDES, PAIRS))
         self.at_once = not p.target.later and at_once.serves(p.target, p.layout, self.key, p.tuning.at_once_terms)
 
     def _shares(self, count: int) -> list[ThreadShare]:
@@ -74,6 +75,8 @@ class PackedPlan(FloatPlan):
         self.sums, self.rests = (scratch.take(min(most, self.block * height) * group * 8) for _ in range(2))
         self.entries = scratch.take((min(most, self.block * height) * group + 64) * 8)
         self.counter, self.whole = scratch.take(64), whole
+        self.of_piece = self.of_blocks(sums=self.sums, rests=self.rests, a_low=self.a_low, b_low=self.b_low)
+        self.of_piece.update(begun=self.a_low, twice=self.rests, few=tuning.at_once_listed, depth=tuning.depth)
         return self._batches(piece)
 
     def _packed(self, name: str, piece: ThreadShare, once: Scratch | None, count: int) -> PackedFactor:
@@ -133,38 +136,26 @@ class PackedPlan(FloatPlan):
         b, b_norms = self.columns.of(batch, done * found.terms * 4, done)
         sums_row = panels_ * width * 8
         elements = len(some) * len(columns)
-        blocks = Arguments(a=a, a_tile=a_tile, tiles=tiles, b=b, b_panel=b_panel, panels=panels_, terms=found.terms)
-        blocks |= Arguments(sums=self.sums, sums_row=sums_row, counter=self.counter)
-        streams = self.streams_of(batch, some.start)
-        norms, low = Arguments(a_norms=a_norms, b_norms=b_norms), Arguments(a_low=self.a_low, b_low=self.b_low)
-        finished = self.constants.none
-        additions = min(found.terms, tuning.depth) + -(-found.terms // tuning.depth)
-        longest = bound_factor(additions)
+        many, longest = elements // tuning.many, bound_factor(min(found.terms, tuning.depth) + -(-found.terms // tuning.depth))
+        values = self.with_block(self.of_piece, batch, some, columns)  # the arguments of all kernels
+        values.update(a=a, a_tile=a_tile, tiles=tiles, b=b, b_panel=b_panel, panels=panels_, sums_row=sums_row)
+        values.update(rows_at=a, tile=a_tile, height=height, panels_at=b, panel=b_panel, width=width)
+        values.update(a_norms=a_norms, b_norms=b_norms, ahead=next_ * a_tile, most=many, elements=elements, factor=longest)
         if self.at_once:
-            finished = self.counter + at_once.DONE
+            values["done"] = self.counter + at_once.DONE
             code = engine.compiled(at_once.stored, target, height, across, len(columns) % width > 0, self.key)
-            part = Arguments(columns=len(columns), first=columns.start, ahead=next_ * a_tile)
-            room = Arguments(list=self.entries, most=elements // tuning.many, few=tuning.at_once_listed)
-            begun = Arguments(factor=bound_factor(found.terms + 4), begun=self.a_low, twice=self.rests)
-            arguments = with_streams(at_once.ARGUMENTS, len(self.places))
-            yield arguments.step(code, **blocks, **part, **norms, **room, **begun, **streams)
-        code = engine.compiled(tile.sums, target, height, across)
-        yield tile.ARGUMENTS.step(code, **blocks, depth=tuning.depth, ahead=next_ * a_tile, done=finished)
-        summed = Arguments(sums=self.sums, sums_row=sums_row, rests=self.rests, done=finished)
-        stored = self.stored(self.key, some, columns, streams, **summed, **norms, **low, factor=longest)
-        yield stored
-        memory = Arguments(rows_at=a, tile=a_tile, height=height, panels_at=b, panel=b_panel, width=width)
-        known = Arguments(sums=self.sums, sums_row=sums_row, b_norms=b_norms) | memory
+            own: Arguments = {**values, "columns": len(columns), "factor": bound_factor(found.terms + 4)}
+            yield with_streams(at_once.ARGUMENTS, len(self.places)).step_from(code, own)
+        yield tile.ARGUMENTS.step_from(engine.compiled(tile.sums, target, height, across), values)
+        yield self.stored(self.key, values)
         if target.later:
-            yield self.refine(batch, some, columns, self.key, known, streams)
+            yield self.refine(batch, some, columns, self.key, values)
             return
         if self.key.padded:
-            of_zeros = known | Arguments(sums=a_norms, sums_row=8)
-            yield self.refine(batch, some, columns, self.key, of_zeros, streams, zeros.decided)
-        code, room = engine.compiled(magnitudes.sums, target, height, across), Arguments(rests=self.rests, elements=elements)
-        yield magnitudes.ARGUMENTS.step(code, **blocks, **room, most=elements // tuning.many, factor=longest)
-        yield self.stored_again(stored, self.key._replace(again=MAGNITUDES), longest)
-        code, most = engine.compiled(doubled.sums, target, height, across), elements // tuning.very_many
-        yield doubled.ARGUMENTS.step(code, **blocks, rests=self.rests, most=most, **norms, **low)
-        yield self.stored_again(stored, self.key._replace(again=PAIRS), bound_factor(found.terms))
-        yield self.refine(batch, some, columns, self.key, known, streams)
+            yield self.refine(batch, some, columns, self.key, {**values, "sums": a_norms, "sums_row": 8}, zeros.decided)
+        yield magnitudes.ARGUMENTS.step_from(engine.compiled(magnitudes.sums, target, height, across), values)
+        yield self.stored(self.magnitudes_key, values)
+        pairs: Arguments = {**values, "most": elements // tuning.very_many, "factor": bound_factor(found.terms)}
+        yield doubled.ARGUMENTS.step_from(engine.compiled(doubled.sums, target, height, across), pairs)
+        yield self.stored(self.pairs_key, pairs)
+        yield self.refine(batch, some, columns, self.key, values)

@@ -35,6 +35,7 @@ ARGUMENTS = Signature(
 
 
 @lru_cache(maxsize=256)
+@lru_cache(maxsize=256)
 def signature(kinds: FilterKey) -> Signature:
     """The arguments of the kernel; for each stream, its address and its stride along planes."""
     return ARGUMENTS + Signature(" ".join(f"*p{k} r{k}" for k in kinds.stored.others))

@@ -245,14 +245,13 @@ class PlanesPlan(FewRowsPlan):
         factors = Arguments(a=a, a_plane=next_(found.a), taps=self.taps) | read_from
         arguments = planes.signature(self.kinds)
         yield arguments.step(code, **factors, **of_lines, **of_columns, **listed, **numbered, **into, **streams)
-        left = Arguments(a=a, a_row=next_(found.a), a_term=found.a_term)
-        right = Arguments(b=b, n1=count, n2=width, b0=next_(found.b), b1=pitch, b2=apart, b_term=found.b_term)
-        terms = Arguments(channels=found.channels, positions=len(found.table), table=self.whole)
         bit = (self._number(batch) * found.rows + row) * found.columns + z * plane
-        known = left | right | terms | self.unpacked(self.counter, 0, self.counter)  # there are no sums in memory
+        marked = Arguments(first=0, f1=count, f2=width, bit=bit, columns=found.rows * found.columns - plane)
+        factors = Arguments(a=a, a_row=next_(found.a), b=b, n1=count, n2=width, b0=next_(found.b), table=self.whole)
         places = (x for p in self.places for x in (at(p), next_(p), 0, *p.columns[1:]))
         all_of = Arguments(zip(self.stream_names, places, strict=True))
-        yield self.refined(self.key, known, 0, (1, count, width), bit, found.rows * found.columns - plane, all_of)
+        none = self.unpacked(self.counter, 0, self.counter)  # there are no sums in memory
+        yield self.refined(self.key, {**self.of_tensors, **factors, **none, **marked, **all_of})
 
 
 def _images(lines: range, count: int) -> list[tuple[range, range]]:

@@ -42,6 +42,15 @@ class WinogradPlan(FloatPlan):
         # the numbers of batches with filters of their own, 1 in dimensions that share filters
         self.batches = tuple(n if once and step else 1 for n, step in zip(found.batches, found.a.batches, strict=True))
         self.tile_rows, self.tiles = (-(-n // TILE) for n in found.sizes[1:])
+        # what most steps have in common
+        self.plain_key = self.key._replace(padded=False)
+        self.mixed_key, self.errors_key = self.plain_key._replace(mixed=True), self.plain_key._replace(again=epilogue.ERRORS)
+        factors = self.roundings * SLACK * 2.0**-53, redo.factor(found.channels, windows.taps), again.factor(found.terms)
+        self.sums_factor, self.redo_factor, self.again_factor = map(_bits, factors)
+        self.inside = Arguments(zip(("low1", "low2", "high1", "high2"), (*windows.low, *windows.high), strict=True))
+        image, line, place = found.b.columns
+        self.of_windows = self.inside | Arguments(a_line=windows.line, a_place=windows.place)
+        self.of_windows |= Arguments(b_image=image, b_line=line, b_place=place)
 
     def _shares(self, count: int) -> list[ThreadShare]:
         found = self.layout
@@ -96,6 +105,8 @@ class WinogradPlan(FloatPlan):
         self.packed_rows = scratch.take(again.packed_bytes(self.target, found.channels, taps))
         self.entries = scratch.take((self.some * outputs + 64) * 8)
         self.counter = scratch.take(64)
+        self.of_piece = self.of_blocks(rests=self.errors, errors=self.errors, tiles=self.b_norms, packed=self.packed_rows)
+        self.of_piece |= self.unpacked(self.sums, 0, self.b_norms) | Arguments(factor=self.sums_factor)
         return self._batches(piece)
 
     def _vectors(self, tile_rows: int) -> int:
@@ -211,12 +222,7 @@ class WinogradPlan(FloatPlan):
         part = _bits(self.transform.of_inputs / self.roundings)
         into = Arguments(into=self.b, position=position, panel=panel, norms=self.b_norms, part=part)
         whole = Arguments(vectors=vectors, full=vectors // across * across)
-        return inputs.ARGUMENTS.step(code, **where, **tiles, **self._inside(), **scratch, **whole, **into)
-
-    def _inside(self) -> Arguments:
-        """The ranges of lines and places inside of the tensor."""
-        (low1, low2), (high1, high2) = self.windows.low, self.windows.high
-        return Arguments(low1=low1, high1=high1, low2=low2, high2=high2)
+        return inputs.ARGUMENTS.step(code, **where, **tiles, **self.inside, **scratch, **whole, **into)
 
     def _products(self, batch: tuple[int, ...], first: int, filters: int, terms: range, tile_rows: range) -> Iterator[Step]:
         """The steps that transform some terms of some filters, from a packed one on, and multiply them with all tiles."""
@@ -229,47 +235,33 @@ class WinogradPlan(FloatPlan):
         start, apart = (
             self.b + (n * found.channels * panel + terms.start * each) for n, each in ((0, panel), (panels, rest_term))
         )
-        a = Arguments(a=start, a_position=_apart(found.channels * vectors * lanes * 8), panel=found.channels * panel)
-        a |= Arguments(panels=panels, rest=apart, rest_term=rest_term)
-        at = 0
+        values = Arguments(a=start, a_position=_apart(found.channels * vectors * lanes * 8), panel=found.channels * panel)
+        values.update(panels=panels, rest=apart, rest_term=rest_term, vector=self.of_filters, line=self.line)
+        values.update(terms=len(terms), done=terms.start, position=_apart(tiles * row), row=row)
+        packed, into = self._filters(batch, first)[0] + terms.start * self.transform.elements * lanes * 4, self.products
         for groups, across in _evenly(number, tile.vectors(target)):
-            filters_ = self._filters(batch, first + at * lanes)[0] + terms.start * self.transform.elements * lanes * 4
-            b = Arguments(filters=filters_, vector=self.of_filters, groups=groups, terms=len(terms), done=terms.start)
-            into = Arguments(line=self.line, into=self.products + at * lanes * 8, position=_apart(tiles * row), row=row)
+            values.update(filters=packed, groups=groups, into=into)
             code = engine.compiled(kernels.products, target, height, rest, across, self.windows.taps)
-            yield kernels.PRODUCTS.step(code, **a, **b, **into)
-            at += groups * across
+            yield kernels.PRODUCTS.step_from(code, values)
+            packed, into = packed + groups * across * self.of_filters, into + groups * across * lanes * 8
 
     def _stored(self, batch: tuple[int, ...], some: range, at: int, columns: range, sums_row: int) -> Iterator[Step]:
         found, target, windows = self.layout, self.target, self.windows
-        streams = self.streams_of(batch, some.start)
         _, norms, plain = self._filters(batch, at)
-        key = self.key._replace(padded=False, mixed=True)
-        factor = _bits(self.roundings * SLACK * 2.0**-53)
-        summed = Arguments(sums=self.sums, sums_row=sums_row, a_norms=norms, b_norms=self.b_norms, rests=self.errors)
-        stored = self.stored(key, some, columns, streams, **summed, factor=factor)
-        yield stored
+        values = self.with_block(self.of_piece, batch, some, columns)  # the arguments of all kernels
+        values.update(a_norms=norms, sums_row=sums_row)
+        yield self.stored(self.mixed_key, values)
         if not target.later:
-            key = self.key._replace(padded=False)
-            (_, n1, n2), (_, f1, f2), (image, line, place) = found.sizes, found.flat, found.b.columns
-            a = Arguments(a=found.a.of(batch, some.start) + windows.a, a_row=found.a.row, a_term=found.a_term)
-            a |= Arguments(a_line=windows.line, a_place=windows.place, channels=found.channels)
-            b = Arguments(b=found.b.of(batch) + windows.b, b_image=image, b_term=found.b_term, b_line=line, b_place=place)
-            memory = {**a, **b, **self._inside(), "n1": n1, "n2": n2, "first": columns.start, "norms": plain}
-            memory["counter"] = self.counter
-            most = len(some) * len(columns) // self.tuning.many_listed
-            few = Arguments(list=self.entries, f1=f1, f2=f2, tiles=self.b_norms, most=most)
-            few["factor"] = _bits(redo.factor(found.channels, windows.taps))
-            code = engine.compiled(redo.summed, target, key, self.factors, self._contiguous, windows.taps)
-            yield epilogue.with_streams(redo.ARGUMENTS, len(self.places)).step(code, **memory, **few, **streams)
+            most, a, b = len(some) * len(columns) // self.tuning.many_listed, found.a.of(batch, some.start), found.b.of(batch)
+            again_ = {**values, **self.of_tensors, **self.of_windows, "a": a + windows.a, "b": b + windows.b, "norms": plain}
+            again_.update(most=most, first=columns.start, factor=self.redo_factor)
+            code = engine.compiled(redo.summed, target, self.plain_key, self.factors, self._contiguous, windows.taps)
+            yield epilogue.with_streams(redo.ARGUMENTS, len(self.places)).step_from(code, again_)
+            again_.update(lines=len(columns) // found.sizes[2], factor=self.again_factor)
             code = engine.compiled(again.summed, target, self.factors, self._contiguous, windows.taps)
-            block = Arguments(rows=len(some), lines=len(columns) // n2, packed=self.packed_rows)
-            block["factor"] = _bits(again.factor(found.terms))
-            into = Arguments(sums=self.sums, sums_row=sums_row, errors=self.errors)
-            yield again.ARGUMENTS.step(code, **memory, **block, **into)
-            yield self.stored_again(stored, key._replace(again=epilogue.ERRORS), factor)
-        known = self.unpacked(self.sums, sums_row, self.b_norms)
-        yield self.refine(batch, some, columns, self.key, known, streams)
+            yield again.ARGUMENTS.step_from(code, again_)
+            yield self.stored(self.errors_key, values)
+        yield self.refine(batch, some, columns, self.key, values)
 
 
 def _evenly(count: int, most: int) -> list[tuple[int, int]]:

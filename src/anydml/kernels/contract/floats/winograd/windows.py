@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from anydml.kernels.contract.floats.layout import FloatLayout
 from anydml.kernels.contract.floats.winograd.transform import TILE, TRANSFORMS
 from anydml.kernels.match.contraction import Contraction
@@ -39,35 +37,39 @@ def windowed(c: Contraction) -> int | None:
 
 def windows(found: FloatLayout) -> WinogradWindows | None:
     """The windows of a layout; None if there are no transforms for them."""
-    table, (_, down, across) = found.table, found.b.columns
-    sizes = (found.sizes[1], found.sizes[2])
-    taps = next((n for n in TRANSFORMS if len(table) == n * n), None)
+    sizes, taps = (found.sizes[1], found.sizes[2]), _taps(found)
     if taps is None or min(sizes) < 1:
         return None
-    first = int(table[:, 0].min())
-    places = {int(entry[0]) - first: entry for entry in table}
+    table, (_, down, across) = found.table.tolist(), found.b.columns
+    first = min(entry[0] for entry in table)
+    places = {entry[0] - first: entry for entry in table}
     steps = [(p, q) for p in range(taps) for q in range(taps)]
     if set(places) != {p * down + q * across for p, q in steps} or len(places) != len(table):
         return None
     at = {(p, q): places[p * down + q * across] for p, q in steps}
-    a = int(at[0, 0][1])
-    line, place = (int(at[step][1]) - a for step in ((1, 0), (0, 1)))
-    low = (int(at[0, 0][4]), int(at[0, 0][6]))
-    last = taps - 1
-    high = (int(at[last, last][5]) + last, int(at[last, last][7]) + last)
+    a, last = at[0, 0][1], taps - 1
+    line, place = at[1, 0][1] - a, at[0, 1][1] - a
+    low, high = (at[0, 0][4], at[0, 0][6]), (at[last, last][5] + last, at[last, last][7] + last)
     for (p, q), entry in at.items():
         inside = [0, found.sizes[0]]
         for k, step in enumerate((p, q)):
             start = max(low[k] - step, 0)
             inside += [start, max(min(high[k] - step, sizes[k]), start)]
-        if entry[1] != a + p * line + q * place or not np.array_equal(entry[2:], inside):
+        if entry[1] != a + p * line + q * place or entry[2:] != inside:
             return None
     return WinogradWindows(taps, a, first, line, place, low, high)
 
 
-def pays(found: FloatLayout, windows: WinogradWindows) -> bool:
-    """Whether there are enough channels, filters and outputs for the transforms to pay."""
-    channels, rows, products = LEAST[windows.taps]
+def _taps(found: FloatLayout) -> int | None:
+    return next((n for n in TRANSFORMS if len(found.table) == n * n), None)
+
+
+def pays(found: FloatLayout) -> bool:
+    """Whether there are transforms for as many taps, and enough channels, filters and outputs for these to pay."""
+    taps = _taps(found)
+    if taps is None:
+        return False
+    channels, rows, products = LEAST[taps]
     outputs = found.sizes[1] * found.sizes[2]
     tiles = -(-found.sizes[1] // TILE) * -(-found.sizes[2] // TILE)
     many = found.channels >= channels and found.rows >= rows and outputs >= LEAST_OUTPUTS
