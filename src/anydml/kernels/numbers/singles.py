@@ -79,11 +79,27 @@ def agreed(low: Value, high: Value, data_type: DataType) -> tuple[Value, Value]:
 def brains_within(x: Value, share: float) -> tuple[Value, Value]:
     """The bits of BFLOAT16 of numbers within a share, of at most 2^-26, of a float64, and the lanes where these may differ.
 
-    A tie that is so near is the nearest float32: others are more than 2^-24 of x from it.
+    The nearest float32 is less than a place from them: half of one, and a quarter. If some lane is that near to a tie, all are
+    rounded by their float64: a tie that is within the share is the nearest float32, others are more than 2^-24 of x from it.
     """
-    single, back = _there_and_back(x)
-    tie = (single.bits() & 0xFFFF).compared("eq", 0x8000)
-    return _brain(_odd(x, single, back)), tie & (x - back).magnitude().compared("ole", x.magnitude() * share)
+    body, single = x.body, x.converted("fptrunc", x.kind.of("float"))
+    raised, lanes = single.bits() + 0x8000, x.kind.lanes
+    found = body.chosen(single.compared("uno", single), 0x7FC0, raised.shifted_right(16, signed=False))
+    doubt = ((raised + 1) & 0xFFFF).compared("ult", 3)
+
+    def closely() -> list[Value]:
+        back = single.converted("fpext", x.kind)
+        tie = (single.bits() & 0xFFFF).compared("eq", 0x8000)
+        return [_brain(_odd(x, single, back)), tie & (x - back).magnitude().compared("ole", x.magnitude() * share)]
+
+    def known() -> list[Value]:
+        return [found.converted("trunc", x.kind.of("i16")), body.constant(doubt.kind, False)]
+
+    some = doubt.name
+    if lanes:
+        some = body.op(f"icmp ne i{lanes} {body.op(f'bitcast {doubt.kind.text} {some} to i{lanes}')}, 0")
+    bits, left = body.either(some, closely, known, seldom=True)
+    return bits, left
 
 
 def _there_and_back(x: Value) -> tuple[Value, Value]:
