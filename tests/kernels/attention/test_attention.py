@@ -355,6 +355,18 @@ def test_some_scores_far_ahead_and_values_that_are_no_numbers() -> None:
     assert count >= 3 * 88 * SOAK
 
 
+@pytest.mark.parametrize("stage", ["first", "second", "third"])
+def test_an_infinite_value_counts_however_small_its_weight(stage: str) -> None:
+    """A weight of e^-4000 is 0 in float64, and 0 times infinity would be NaN."""
+    inputs, outputs, fields = made(np.random.default_rng(0), "apart", batch=1, queries=1, keys=4, size=4, value_size=3, heads=1)
+    inputs["query_tensor"][...] = 1000
+    inputs["key_tensor"][...] = np.array([1000, 1000, 1000, 999])[None, :, None]
+    inputs["value_tensor"][...] = np.array([[1, 2, 3], [4, 5, 6], [7, 8, np.inf], [np.inf, -np.inf, -np.inf]])
+    have = {name: np.full_like(x, 85) for name, x in outputs.items()}
+    dml.Device("cpu", stage=stage).compile(described(inputs, outputs, fields)).bind(**inputs, **have).execute()
+    np.testing.assert_array_equal(have["output_tensor"].ravel(), np.array([np.inf, -np.inf, np.nan] * 2, np.float32))
+
+
 def test_values_that_cancel_beside_one_whose_weight_is_next_to_nothing(left: list[int]) -> None:
     """The sign of the result is that of the zero."""
     inputs, outputs, fields = made(np.random.default_rng(0), "apart", batch=1, queries=1, keys=4, size=4, value_size=6, heads=1)

@@ -109,8 +109,9 @@ def rounded(f: Function, number: Number, most: Value, zero: Value) -> tuple[Valu
     infinite = ~(x.magnitude().compared("olt", math.inf))
     doubtful = zero & (signs | infinite)
     undecided = left_by_first_stage(doubtful if left is None else left | doubtful)
-    if f.target.later and not f.target.exact:  # an infinite score makes NaN, which the second stage does not handle
-        undecided = undecided & x.compared("ord", x)
+    if f.target.later and not f.target.exact:
+        # an infinite score makes NaN, which the second stage does not handle; an infinite value with a weight of 0 does, too
+        undecided = undecided & (x.compared("ord", x) | doubtful)
     return bits, undecided
 
 
