@@ -70,9 +70,9 @@ def test_compare_names_the_node_that_differs(there: dml.Device, file: str, monke
         run = of_device(device)
 
         def other(model: ModelProto, inputs: Mapping[str, Any]) -> dict[str, Any]:
-            made = dict(run(model, inputs))  # type: ignore[arg-type]
-            made["y"] = np.nextafter(made["y"], np.float32(np.inf))
-            return made
+            made = run(model, inputs)
+            assert isinstance(made, Mapping)
+            return {**made, "y": np.nextafter(made["y"], np.float32(np.inf))}
 
         return other
 

@@ -18,6 +18,7 @@ from anydml.explain.compare import case_of
 from anydml.explain.forms import FOLDED
 from anydml.explain.magnitudes import batch_normalised, rooms
 from anydml.explain.mistakes import narrowed
+from anydml.operators.batch_normalization import BatchNormalization
 from anydml.schema.statement import stated
 from anydml.testing import assert_rounding
 from every_kernel import SOAK, Ran
@@ -98,16 +99,17 @@ def test_normalised_batches_are_in_the_ranges_of_the_operator_and_of_its_folded_
         for sizes, fields in BATCHES:
             for kind in ("normal", "cancelling", "ranges", "large mean"):
                 c = case(dml.batch_normalization, {n: drawn(random, size, kind) for n, size in sizes.items()}, fields)
+                assert isinstance(c.desc, BatchNormalization)
                 nest = stated(c.desc)[c.output]
                 at = np.flatnonzero(random.random(c.expected.size) < 0.8)
                 steps = random.integers(-6, 7, c.expected.shape) * 4 ** random.integers(0, 4, c.expected.shape)
                 actual = (c.expected + steps * np.spacing(np.abs(c.expected))).astype(F32)
-                masks = batch_normalised(c.desc, c.inputs, UNIT, at, c.expected, actual)  # type: ignore[arg-type]
+                masks = batch_normalised(c.desc, c.inputs, UNIT, at, c.expected, actual)
                 inputs = {tensor: exactly(x) for tensor, x in c.inputs.items()}
                 points = np.stack(np.unravel_index(at, c.expected.shape), axis=-1)
                 for n, form in enumerate((nest, FOLDED.of(nest))):
                     assert form is not None
-                    found = ranges(form, c.desc.output_tensor.data_type, inputs, points, UNIT)  # type: ignore[attr-defined]
+                    found = ranges(form, c.desc.output_tensor.data_type, inputs, points, UNIT)
                     got = actual.reshape(-1)[at]
                     inside = (found.low <= got) & (got <= found.high)
                     assert (inside | ~masks[n]).all(), (kind, seed, n)

@@ -7,20 +7,21 @@ from functools import wraps
 from typing import TypeVar
 
 from anydml.kernels.code.targets import Target, wanted
-from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.kernel import Machine, Refused
 from anydml.kernels.problem import Problem
 from anydml.schema.statement import Statement
 
 T = TypeVar("T")
-OfMatch = Callable[[T, Target, Problem, Machine], Lowered | Refused]
+R = TypeVar("R")
+OfMatch = Callable[[T, Target, Problem, Machine], R | Refused]
 
 
-def lowers(match: Callable[[Statement], T | str]) -> Callable[[OfMatch[T]], Callable[[Problem, Machine], Lowered | Refused]]:
+def lowers(match: Callable[[Statement], T | str]) -> Callable[[OfMatch[T, R]], Callable[[Problem, Machine], R | Refused]]:
     """A family whose function takes what a pattern finds. Other statements and targets are refused with the reason."""
 
-    def family(lower: OfMatch[T]) -> Callable[[Problem, Machine], Lowered | Refused]:
+    def family(lower: OfMatch[T, R]) -> Callable[[Problem, Machine], R | Refused]:
         @wraps(lower)
-        def lowered(problem: Problem, machine: Machine) -> Lowered | Refused:
+        def lowered(problem: Problem, machine: Machine) -> R | Refused:
             found = match(problem.statement)
             if isinstance(found, str):
                 return Refused(found)

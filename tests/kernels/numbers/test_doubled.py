@@ -185,7 +185,7 @@ def emitted(target: Target, name: str) -> str:
 
 
 class Told(NamedTuple):
-    """What was said of results: the mean of the binary logarithms of bounds, and how many have one, none, guards and signs."""
+    """Claims of results: the mean of the binary logarithms of bounds, and how many have one, none, guards and signs."""
 
     mean: float
     bounded: int

@@ -14,7 +14,7 @@ from anydml.kernels.call.steps import At
 from anydml.kernels.code import opencl
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.opencl import Argument
-from anydml.kernels.code.targets import wanted
+from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.geometry import MapDimension, merged
@@ -26,7 +26,8 @@ from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, POSITION, S
 from anydml.kernels.elementwise.undecided import exactly
 from anydml.kernels.evaluate.tally import Counted
 from anydml.kernels.kernel import Built, DeviceCall, DeviceMemory, Machine, Refused
-from anydml.kernels.match.maps import maps
+from anydml.kernels.match.maps import Map, maps
+from anydml.kernels.matched import lowers
 from anydml.kernels.opencl.calls import (
     KEPT,
     LISTED,
@@ -65,16 +66,11 @@ class ItemKey(NamedTuple):
     narrow: bool
 
 
-def lower(problem: Problem, machine: Machine) -> Built | Refused:
+@lowers(maps)
+def lower(found: list[Map], host: Target, problem: Problem, machine: Machine) -> Built | Refused:
     """The statement of a map, an element in each work item."""
-    found = maps(problem.statement)
-    if isinstance(found, str):
-        return Refused(found)
     if len(found) > 1:
         return Refused("there are several outputs")
-    host = wanted(machine.isa, machine.stage)
-    if isinstance(host, str):
-        return Refused(host)
     (m,) = found
     name = str(m.target.name)
     given = {s: problem.tensors[s] for s in {*(s.name for s in m.streams), name} if s is not None}

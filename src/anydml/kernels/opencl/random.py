@@ -123,7 +123,7 @@ def _integer(body: Body, made: tuple[object, ...]) -> Wide:
     op, *arguments = made
     if op == "constant":
         value = int(str(arguments[0]))
-        return tuple(body.constant(WORD, _signed(value >> shift)) for shift in (0, 64))  # type: ignore[return-value]
+        return body.constant(WORD, _signed(value)), body.constant(WORD, _signed(value >> 64))
     if op == "element":
         which, bits, signed = arguments
         word = body.loaded(Kind(f"i{bits}"), body.at("%given", f"%at{which}"))

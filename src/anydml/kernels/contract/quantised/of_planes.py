@@ -118,9 +118,11 @@ def of_planes(problem: Problem, region: QuantisedSums, machine: Machine, slack: 
         tensors = Arguments(high=sums[0], low=sums[1], x=At(name), norms=norms, output=At(output), bits=bits, state=state)
         some = Arguments(first=a, end=b, columns=columns, slack=first_bound, more=second_bound)
         ends.append([begin, FINISH.step(last, **tensors, **tables, **some, **numbers)])
-    rounds = [Rounds([first])]
-    for plane, into in zip((high, low), sums, strict=True):
-        rounds += [based(r, lambda _, at=plane, to=into: {name: at, SUMS: to}) for r in plan.rounds]  # type: ignore[misc]
+
+    def summed(plane: At, into: At) -> list[Rounds]:
+        return [based(r, lambda _: {name: plane, SUMS: into}) for r in plan.rounds]
+
+    rounds = [Rounds([first]), *summed(high, sums[0]), *summed(low, sums[1])]
     ((_, nest),) = problem.statement.items()
     elements = NumberedElements(output, in_order(y.sizes, range(len(y.sizes))), Decision(nest, y.data_type, target))
     return Lowered(

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from anydml.kernels.attention.family import MOST, numbered
 from anydml.kernels.attention.key import AttentionKey, KeptKey
 from anydml.kernels.attention.layout import count, kept, placed, same_type
-from anydml.kernels.code.targets import wanted
+from anydml.kernels.code.targets import Target
 from anydml.kernels.evaluate.tally import Counted
 from anydml.kernels.kernel import Built, DeviceCall, DeviceMemory, Machine, Refused
-from anydml.kernels.match.attention import attention
+from anydml.kernels.match.attention import Attention, attention
+from anydml.kernels.matched import lowers
 from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.opencl.attention.calls import AttentionCall, KeptCall, Output, whole
 from anydml.kernels.opencl.calls import Workspace, unbound
@@ -21,14 +22,9 @@ from anydml.kernels.undecided.decision import Decision
 MOST_ROWS = 1 << 30  # queries or keys, which kernels number in 32 bits
 
 
-def lower(problem: Problem, machine: Machine) -> Built | Refused:
+@lowers(attention)
+def lower(found: Attention, host: Target, problem: Problem, machine: Machine) -> Built | Refused:
     """A statement of attention, in pieces of batches and queries."""
-    found = attention(problem.statement)
-    if isinstance(found, str):
-        return Refused(found)
-    host = wanted(machine.isa, machine.stage)
-    if isinstance(host, str):
-        return Refused(host)
     tensors = problem.tensors
     data_type = same_type(found, tensors)
     if data_type not in SINGLES:

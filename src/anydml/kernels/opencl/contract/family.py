@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from anydml.kernels.code.targets import wanted
+from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats.family import MOST_TERMS
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import FloatLayout, layout
@@ -13,6 +13,7 @@ from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.evaluate.tally import Counted
 from anydml.kernels.kernel import Built, DeviceMemory, Machine, Refused
 from anydml.kernels.match.contraction import SUM, Contraction, contractions
+from anydml.kernels.matched import lowers
 from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.opencl.calls import Workspace, unbound
 from anydml.kernels.opencl.contract.calls import ContractionCall, Part
@@ -26,14 +27,9 @@ FEW_TERMS = 64
 MOST = 1 << 30  # rows or columns, which kernels number in 32 bits
 
 
-def lower(problem: Problem, machine: Machine) -> Built | Refused:
+@lowers(contractions)
+def lower(found: list[Contraction], host: Target, problem: Problem, machine: Machine) -> Built | Refused:
     """A statement of sums of products, in tiles."""
-    found = contractions(problem.statement)
-    if isinstance(found, str):
-        return Refused(found)
-    host = wanted(machine.isa, machine.stage)
-    if isinstance(host, str):
-        return Refused(host)
     ((name, nest),) = problem.statement.items()
     output = problem.tensors[name]
     if any(f.data_type not in SINGLES for f in found[0].factors) or output.data_type not in SINGLES:

@@ -15,7 +15,7 @@ import numpy as np
 from anydml.kernels.code import opencl
 from anydml.kernels.code.emit import when
 from anydml.kernels.code.engine import Uncompilable
-from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.layout import FloatLayout, layout
 from anydml.kernels.elementwise.combined import combined
@@ -24,10 +24,11 @@ from anydml.kernels.elementwise.levels import element
 from anydml.kernels.elementwise.streams import STRIDED
 from anydml.kernels.evaluate.tally import Counted
 from anydml.kernels.kernel import Built, DeviceMemory, Machine, Refused
-from anydml.kernels.match.contraction import SUM, Contraction, centred
+from anydml.kernels.match.contraction import SUM, Centred, Contraction, centred
 from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.match.product import EIGHT_BIT
 from anydml.kernels.match.summed import EXACT
+from anydml.kernels.matched import lowers
 from anydml.kernels.opencl.calls import Workspace, unbound
 from anydml.kernels.opencl.contract.calls import TiledCall
 from anydml.kernels.opencl.contract.elements import either
@@ -78,14 +79,9 @@ class IntegerPart(NamedTuple):
         return [*(p for k, p in enumerate(streams) if k != self.key.at), self.layout.output]
 
 
-def lower(problem: Problem, machine: Machine) -> Built | Refused:
+@lowers(centred)
+def lower(found: Centred, host: Target, problem: Problem, machine: Machine) -> Built | Refused:
     """A statement of sums of products of 8-bit integers, in tiles."""
-    found = centred(problem.statement)
-    if isinstance(found, str):
-        return Refused(found)
-    host = wanted(machine.isa, machine.stage)
-    if isinstance(host, str):
-        return Refused(host)
     ((name, nest),) = problem.statement.items()
     output = problem.tensors[name]
     if any(f.data_type not in EIGHT_BIT for f in found.contractions[0].factors):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from anydml.kernels.code.engine import Uncompilable
-from anydml.kernels.code.targets import wanted
+from anydml.kernels.code.targets import Target
 from anydml.kernels.evaluate.tally import Counted
 from anydml.kernels.kernel import Built, DeviceCall, DeviceMemory, Machine, Refused
 from anydml.kernels.match.recurrences import recurrence
+from anydml.kernels.match.states import Recurrence
+from anydml.kernels.matched import lowers
 from anydml.kernels.opencl.calls import Workspace, unbound
 from anydml.kernels.opencl.overlap import Copies
 from anydml.kernels.opencl.recurrence import text
@@ -21,16 +23,11 @@ from anydml.kernels.recurrence.undecided import StateDecisions
 MOST = 1 << 31  # elements of a step, and steps with all stages, which kernels number in 32 bits
 
 
-def lower(problem: Problem, machine: Machine) -> Built | Refused:
+@lowers(recurrence)
+def lower(found: Recurrence, host: Target, problem: Problem, machine: Machine) -> Built | Refused:
     """The statement of a recurrence: a call for each direction."""
-    found = recurrence(problem.statement)
-    if isinstance(found, str):
-        return Refused(found)
     if (reason := unfit(found, problem)) is not None:
         return Refused(reason)
-    host = wanted(machine.isa, machine.stage)
-    if isinstance(host, str):
-        return Refused(host)
     steps, _, sequences, units = found.sizes
     try:
         plans = [DirectionPlan(found, direction, problem.tensors) for direction in range(len(found.directions))]
