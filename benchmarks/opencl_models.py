@@ -4,7 +4,7 @@ The demo models, ResNet-18 and MobileNetV2 of floats and of integers, a quantise
 GRU, and a decoder with weights of 4 bits; their weights are random. Each is compiled fused and not, and executed twice from
 arrays and twice from buffers. Prints, for each, the outputs, how many of them differ, how many steps are not on the device when
 inputs and outputs are buffers, and the bytes of indices that this machine looks at; with --times, the time beside the CPU
-device's. Files of other models may be given: their inputs are random. It needs NumPy, llvmlite, pyopencl, python-flint, onnx.
+device's, of products and attention, too. Files of other models may be given: their inputs are random. It needs NumPy, llvmlite, pyopencl, python-flint, onnx.
 """
 
 from __future__ import annotations
@@ -211,11 +211,25 @@ def timed(case: Case, there: dml.Device, here: dml.Device) -> tuple[float, float
     return found[0], found[1]
 
 
-def product(n: int) -> Case:
+def products(n: int) -> Iterator[tuple[str, Callable[[], Case]]]:
+    """Products of floats, of floats whose sums all cancel, and of integers, and attention."""
     r = np.random.default_rng(0)
     a, b = (r.standard_normal((1, 1, n, n), np.float32) for _ in "ab")
-    graph = dml.graph(lambda a, b: dml.gemm(a, b), a=dml.TensorDesc.of(a), b=dml.TensorDesc.of(b))
-    return Case(f"GEMM of {n} x {n} x {n}", graph, {"a": a, "b": b})
+    half, x = n // 2, r.integers(0, 256, (1, 1, n, n)).astype(np.uint8)
+    pairs = {"a": np.concatenate([a[..., :half]] * 2, -1), "b": np.concatenate([b[..., :half, :], -b[..., :half, :]], -2)}
+    heads = dict(zip(("query", "key", "value"), r.standard_normal((3, 1, 256, 512), np.float32), strict=True))
+    for title, function, inputs in (
+        (f"GEMM of {n} x {n} x {n}", dml.gemm, {"a": a, "b": b}),
+        ("the same, whose sums cancel", dml.gemm, pairs),
+        (f"integers, {n} x {n} x {n}", dml.matrix_multiply_integer, {"a": x, "b": x}),
+        ("attention, 8 heads of 64, 256 keys", partial(dml.multihead_attention, head_count=8, scale=0.125), heads),
+    ):
+        yield title, partial(_of_function, title, function, inputs)
+
+
+def _of_function(title: str, function: Callable[..., Any], inputs: Arrays) -> Case:
+    graph = dml.graph(lambda **given: function(**given), **{name: dml.TensorDesc.of(x) for name, x in inputs.items()})
+    return Case(title, graph, inputs)
 
 
 def main() -> int:
@@ -234,7 +248,7 @@ def main() -> int:
     if arguments.files:
         made = ((path.name, partial(of_file, path, sizes)) for path in arguments.files)
     elif arguments.times:
-        made = iter([("GEMM", partial(product, 1024)), *made])
+        made = iter([*products(1024), *made])
     print(f"{there}\n{'model':38} {'outputs':>9} {'differ':>7} {'steps':>6} {'elsewhere':>9} {'judged':>6}", flush=True)
     outputs = differ = away = 0
     for title, make in made:
