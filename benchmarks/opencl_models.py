@@ -4,7 +4,8 @@ The demo models, ResNet-18 and MobileNetV2 of floats and of integers, a quantise
 GRU, and a decoder with weights of 4 bits; their weights are random. Each is compiled fused and not, and executed twice from
 arrays and twice from buffers. Prints, for each, the outputs, how many of them differ, how many steps are not on the device when
 inputs and outputs are buffers, and the bytes of indices that this machine looks at; with --times, the time beside the CPU
-device's, of products and attention, too. Files of other models may be given: their inputs are random. It needs NumPy, llvmlite, pyopencl, python-flint, onnx.
+device's, of products and attention, too. Files of other models may be given: their inputs are random. It needs NumPy, llvmlite,
+pyopencl, python-flint, onnx.
 """
 
 from __future__ import annotations
