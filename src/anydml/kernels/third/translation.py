@@ -7,8 +7,8 @@ from typing import NamedTuple, TypeVar
 
 from anydml.kernels.match.scopes import Scopes
 from anydml.kernels.match.structure import skipped
-from anydml.kernels.third import operations
-from anydml.kernels.third.balls import INFINITE, NAN, NEGATIVE_INFINITE
+from anydml.kernels.third import balls, operations
+from anydml.kernels.third.balls import INFINITE, NAN, NEGATIVE_INFINITE, Precision
 from anydml.kernels.third.functions import BINARY, UNARY, is_kind, rational_power, whole_power
 from anydml.kernels.third.interpreter import FORMS
 from anydml.kernels.third.tape import IntegerRegister, Label, NumberRegister, Tape
@@ -21,7 +21,7 @@ from anydml.tensor import EIGHT_BIT_FLOATS, DataType, limits
 
 _WHOLE = {"floor": operations.FLOOR, "ceil": operations.CEIL, "truncate": operations.TRUNCATE,
           "half_to_even": operations.HALF_TO_EVEN, "half_away": operations.HALF_AWAY}  # fmt: skip
-_BINARY = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "max": "maximum", "min": "minimum"}
+_BINARY = {"add": "sum", "sub": "difference", "mul": "multiply", "div": "divide", "max": "maximum", "min": "minimum"}
 _INDEX = {"add": "iadd", "sub": "isub", "mul": "imul", "max": "imax", "min": "imin", "floordiv": "ifloordiv", "mod": "imod"}
 _TRUTHS = {"less": "is_less", "less_equal": "is_less_equal", "equal": "is_equal"}
 _OF_INDICES = {"less": "iless", "less_equal": "iless_equal", "equal": "iequal"}
@@ -29,7 +29,7 @@ MOST_HALVINGS, MOST_FACTORS = 4, 64  # in constant exponents of powers that are 
 LONGEST_TAPE = 20_000  # instructions
 
 
-_STEP = {"sum": "add", "product": "multiply", "max": "maximum", "min": "minimum"}
+_STEP = {"sum": "sum", "product": "multiply", "max": "maximum", "min": "minimum"}
 _START: dict[str, float | int] = {"sum": -0.0, "product": 1, "max": float("-inf"), "min": float("inf")}
 R = TypeVar("R", NumberRegister, IntegerRegister)
 
@@ -52,17 +52,17 @@ class Translated(NamedTuple):
     reads: tuple[Read, ...]
 
 
-def translated(nest: Nest, data_type: DataType) -> Translated:
-    """The tape that decides an element of a nest. Untranslatable if there is none."""
+def translated(nest: Nest, data_type: DataType, precision: Precision = balls.FIRST) -> Translated:
+    """The tape that decides an element of a nest, with numbers of a precision. Untranslatable if there is none."""
     if nest.moves:
         raise Untranslatable("elements are moved")
-    return _Translation(nest, data_type).made()
+    return _Translation(nest, data_type, precision).made()
 
 
 class _Translation:
-    def __init__(self, nest: Nest, data_type: DataType) -> None:
+    def __init__(self, nest: Nest, data_type: DataType, precision: Precision) -> None:
         self.nest, self.data_type = nest, data_type
-        self.tape = Tape(len(nest.index))
+        self.tape = Tape(len(nest.index), precision)
         self.variables: dict[Variable, IntegerRegister] = {v: IntegerRegister(d) for d, v in enumerate(nest.variables)}
         self.known: Scopes[Expr, NumberRegister | IntegerRegister] = Scopes()
         self.reads: dict[Tensor, Read] = {}
