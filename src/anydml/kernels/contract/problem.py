@@ -165,7 +165,7 @@ def of_one_place(p: Convolution, estimated: Estimated | None = None) -> IntegerP
         return None
     if any(b is not None and b.dimension is not None for b in of_output):
         return None
-    single = [of_rows(b, 0) for b in (p.x_zero_point, p.output_zero_point, *(p.scales or ())[::2])]
+    single = [of_rows(b, 0) for b in (p.x_zero_point, p.output_zero_point, *(p.scales or ())[1:])]
     across = [transposed(of_rows(b, filters)) for b in (p.filter_zero_point, p.bias, *(p.scales or ())[:1])]
     return IntegerProblem(
         *(x.sizes[0], k, filters, (1, p.groups)),
