@@ -23,8 +23,8 @@ from anydml.kernels.contract.epilogue import estimates
 from anydml.kernels.contract.epilogue.estimates import STATE, begun
 from anydml.kernels.contract.family import contraction, planned
 from anydml.kernels.contract.geometry import ConstantTables, Scratch
-from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.plan import CONSTANTS
+from anydml.kernels.contract.problem import WRAPS
 from anydml.kernels.contract.quantised.ending import ending
 from anydml.kernels.contract.quantised.finish import CHANNEL_ROWS, FINISH, finish
 from anydml.kernels.contract.quantised.planes import MARGIN, NORMS, PLANES, planes
