@@ -212,7 +212,7 @@ def test_all_stages_decide_as_stated(y: str, unsure: float, window: Window | Non
     model, x = made(layer, 3)
     wanted = run(compiled(model, fuse=False), x, outputs(layer, x))
     assert len(np.unique(wanted)) > 20
-    channels = of_planes._Planes._channels
+    channels = of_planes._PlanesOfBytes._channels
 
     def wider(planes: Any) -> Any:
         table, pitch, weights = channels(planes)
@@ -220,7 +220,7 @@ def test_all_stages_decide_as_stated(y: str, unsure: float, window: Window | Non
         table[[finish.OF_ERRORS, finish.WEIGHTS if unsure else finish.ERRORS]] = 1e30
         return table, pitch, weights
 
-    monkeypatch.setattr(of_planes._Planes, "_channels", wider)
+    monkeypatch.setattr(of_planes._PlanesOfBytes, "_channels", wider)
     found = compiled(model)
     assert kernels(found) == [NAME]
     np.testing.assert_array_equal(run(found, x, outputs(layer, x)), wanted)

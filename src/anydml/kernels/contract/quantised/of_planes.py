@@ -55,7 +55,7 @@ STILL = (1, 1, 1, 0, 1, 1, 0)
 HIGH_ZERO, LOW_ZERO = "high zero point", "low zero point"  # tensors that the kernel brings along
 
 
-class Shape(NamedTuple):
+class PlanesShape(NamedTuple):
     """The sums by numbers. Rows of outputs have `columns`; each `filters` rows sum elements of one of `images`.
 
     An image has `channels` planes of `pixels` in x, of which an output sums `taps`. windows: those of `closely`, without the
@@ -108,21 +108,21 @@ def of_planes(problem: Problem, region: QuantisedSums, machine: Machine, slack: 
         return Refused("a zero point is beyond its type")  # they are INT32
     if not np.isfinite(region.bias).all():
         return Refused("the bias is not finite")
-    made = _Planes(problem, region, found, shape, target, machine.threads, slack)
+    made = _PlanesOfBytes(problem, region, found, shape, target, machine.threads, slack)
     return made.refused or made.lowered()
 
 
-def _of_product(p: Any, name: str, weights: int) -> Shape | None:
+def _of_product(p: Any, name: str, weights: int) -> PlanesShape | None:
     """The shape of a product of x and weights; None if x is not on the left, or weights differ between batches."""
     if not isinstance(p, MatrixProduct) or p.a.name != name:
         return None
     terms, columns = (int(n) for n in p.b.desc.sizes[-2:])
     rank, rows = len(p.b.desc.sizes), math.prod(p.output.desc.sizes[:-1])
     order = (*range(rank - 2), rank - 1, rank - 2)
-    return Shape(rows, 1, columns, terms, 1, 1, (STILL,) * SPATIAL, order, True) if weights == terms * columns else None
+    return PlanesShape(rows, 1, columns, terms, 1, 1, (STILL,) * SPATIAL, order, True) if weights == terms * columns else None
 
 
-def _of_convolution(p: Convolution) -> Shape:
+def _of_convolution(p: Convolution) -> PlanesShape:
     """The shape of a convolution: images are those of all groups, and columns the places of an output's plane."""
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
     channels, filters, rank = int(f.sizes[1]), int(f.sizes[0]) // p.groups, len(f.sizes)
@@ -130,10 +130,10 @@ def _of_convolution(p: Convolution) -> Shape:
     each = zip(f.sizes[2:], p.dilations, p.strides, p.starts, x.sizes[2:], y.sizes[2:], steps, strict=True)
     windows = (*[STILL] * (SPATIAL + 2 - rank), *each)
     images, places, taps = x.sizes[0] * p.groups, math.prod(y.sizes[2:]), math.prod(f.sizes[2:])
-    return Shape(images, filters, places, channels, math.prod(x.sizes[2:]), taps, windows, (0, *range(2, rank), 1), False)
+    return PlanesShape(images, filters, places, channels, math.prod(x.sizes[2:]), taps, windows, (0, *range(2, rank), 1), False)
 
 
-class _Planes:
+class _PlanesOfBytes:
     """The plans of both planes, and the steps before and after them. refused: the reason if there are none."""
 
     def __init__(
@@ -141,7 +141,7 @@ class _Planes:
         problem: Problem,
         region: QuantisedSums,
         found: MatrixProduct | Convolution,
-        shape: Shape,
+        shape: PlanesShape,
         target: Target,
         threads: int,
         slack: float,
@@ -155,8 +155,8 @@ class _Planes:
         self.centred = isinstance(found, Convolution) and _is_padded(found)
         self.plans: list[IntegerPlan] = []
         self.refused: Refused | None = None
-        alike = not self.centred or self.offset >> 8 == self.offset & 255
-        for zero, name in ((self.offset >> 8, HIGH_ZERO), (self.offset & 255, LOW_ZERO))[: 1 if alike else 2]:
+        equal = not self.centred or self.offset >> 8 == self.offset & 255
+        for zero, name in ((self.offset >> 8, HIGH_ZERO), (self.offset & 255, LOW_ZERO))[: 1 if equal else 2]:
             if isinstance(found, Convolution) and self.centred and zero:
                 self.own[name] = np.full((1,) * len(self.x.sizes), zero, np.uint8)
                 desc = replace(TensorDesc.of(self.own[name]).spelled_out(), flags=TensorFlags.OWNED_BY_DML)
@@ -294,8 +294,8 @@ class _Planes:
         """The table of `finish`, the bytes of a row, and the weights, channel by channel."""
         region, shape = self.region, self.shape
         assert region.integers is not None
-        turned = np.ascontiguousarray(np.transpose(region.integers, shape.order))
-        by_channel = turned.reshape(-1, shape.channels * shape.taps)
+        transposed = np.ascontiguousarray(np.transpose(region.integers, shape.order))
+        by_channel = transposed.reshape(-1, shape.channels * shape.taps)
         channels, terms = by_channel.shape
         lanes = self.target.vector_bytes // 8
         scales, zeros = (np.broadcast_to(v, channels) for v in region.weights)
