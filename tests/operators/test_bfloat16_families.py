@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import count
@@ -32,7 +32,7 @@ LARGE = ("attention", "contract", "contract.floats", "recurrence")
 OTHERS = ("copy", "elementwise", "irregular", "nests", "order", "reduce", "scan", "windows")
 
 
-def of_example(name: str, sizes: dict[str, tuple[int, ...]], **fields: Any) -> Desc:
+def of_example(name: str, sizes: Mapping[str, tuple[int, ...]], **fields: Any) -> Desc:
     """The example of an operator with tensors of other sizes, of BFLOAT16 where it has floats; other optional ones are left
     out."""
     operator = operators.find(name)
@@ -72,7 +72,7 @@ def attention(rng: np.random.Generator) -> Desc:
     batch, queries, keys, heads, size = 2, 16, int(rng.integers(1, 20)), 2, int(rng.integers(1, 12))
     name = str(rng.choice(["MULTIHEAD_ATTENTION", "MULTIHEAD_ATTENTION1"]))
     tensors = {"query_tensor": queries, "key_tensor": keys, "value_tensor": keys, "output_tensor": queries}
-    sizes = {field: (batch, n, heads * size) for field, n in tensors.items()}
+    sizes: dict[str, tuple[int, ...]] = {field: (batch, n, heads * size) for field, n in tensors.items()}
     if name == "MULTIHEAD_ATTENTION":
         sizes = {field: (1, *s) for field, s in sizes.items()}
         return of_example(name, sizes, head_count=heads, scale=size**-0.5, mask_type="NONE")
@@ -145,7 +145,7 @@ def values(desc: Desc, t: TensorDesc, wire: str, rng: np.random.Generator) -> ND
 
 @pytest.mark.parametrize("family", LARGE if SOAK == 1 else (*LARGE, *OTHERS))
 def test_every_family_is_exact(family: str, compared: Compared) -> None:
-    outputs = 0
+    outputs = unknown = 0
     for number, (desc, rng) in enumerate(descs(family)):
         tensors = {t.name: t for t in desc.tensors() if t.desc.data_type.element_bits >= 8}
         inputs = {n: values(desc, t.desc, t.field.wire, rng) for n, t in tensors.items() if t.field.role == INPUT}
@@ -153,13 +153,19 @@ def test_every_family_is_exact(family: str, compared: Compared) -> None:
         compiled = device.compile(desc)
         if not compiled.kernel_name.startswith(f"{family}:"):
             continue  # sizes may give an operator another kernel
+        try:
+            wanted = expected(desc, inputs)
+        except ArithmeticError:  # a sum of powers beyond all numbers that the oracle cannot tell from zero
+            unknown += 1
+            continue
         made = {n: np.zeros(t.desc.sizes, bound_as(t.desc)) for n, t in tensors.items() if t.field.role == OUTPUT}
         run(compiled, inputs, made)
-        for n, x in expected(desc, inputs).items():
+        for n, x in wanted.items():
             assert np.array_equal(x, made[n]), f"{desc.spec.name} {n}, {number}, {compiled.kernel_name} on {device}"
             outputs += x.size
         if outputs >= OUTPUTS:
             break
+    assert unknown <= (number + 1) // 10
     compared(f"of {family} in BFLOAT16", outputs, OUTPUTS)
 
 
