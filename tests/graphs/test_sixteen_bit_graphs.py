@@ -240,8 +240,8 @@ def test_powers_of_two_are_exact(window: Window | None, ran: Ran) -> None:
 def test_few_terms_stay_floats(monkeypatch: pytest.MonkeyPatch) -> None:
     """Below the threshold, each output costs more by two planes than its terms do as floats."""
     monkeypatch.undo()
-    for channels, taken in ((3, False), (4, True)):
-        model, _ = made(Layer(sizes=(1, channels, 8), window=Window()), 1)
+    for channels, y, taken in ((3, "uint8", False), (4, "uint8", True), (7, "int16", False), (8, "int16", True)):
+        model, _ = made(Layer(y=y, sizes=(1, channels, 8), window=Window()), 1)
         assert (kernels(compiled(model)) == [NAME]) == taken
 
 

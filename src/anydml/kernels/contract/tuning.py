@@ -21,7 +21,8 @@ class IntegerTuning(NamedTuple):
     long: int = 1 << 32  # products, of 16 bits in vectors of 128, that take about a tenth of a second
     most_rows: int = 1 << 16  # rows of A that have records at once: each takes as much memory as a row of 64 elements
 
-    # terms of a convolution of 16-bit elements below which floats are faster: two planes' sums are stored and read again
+    # terms of a convolution of 16-bit elements below which floats are faster: two planes' sums are stored and read again; to 16
+    # bits also with fewer than a fourth as many channels, since undecided outputs read these side by side
     planes: int = 32
 
     # panels

@@ -114,8 +114,8 @@ def closely(target: Target, output: str, x_signed: bool, weights_signed: bool, b
                 _, b = dequantised(body, body.loaded(Kind("i8", lanes), w), weights_signed, centre, factor)
                 return body.fused(a, b, before)
 
-            def line(x: str, w: str) -> None:
-                """The terms at one tap."""
+            def line(x: str, w: str, terms: str) -> None:
+                """Terms at one tap, or at several that lie side by side."""
 
                 def at(k: str, n: int = 0) -> tuple[str, str]:
                     further = body.op(f"add i64 {k}, {n * lanes}")
@@ -130,16 +130,16 @@ def closely(target: Target, output: str, x_signed: bool, weights_signed: bool, b
                 def rest(k: str, sums: list[Value]) -> list[Value]:
                     return [term(along(body, x, inner["step"], k), body.at(w, k), 0, sums[0])]
 
-                many = body.op(f"select i1 {dense}, i64 {inner['count']}, i64 0")
+                many = body.op(f"select i1 {dense}, i64 {terms}, i64 0")
                 sums = [body.loaded(Kind("double", lanes), slot) for slot in slots]
                 end, sums = body.loop("0", many, SIDE * lanes, sums, several)
                 end, sums[:1] = body.loop(end, many, lanes, sums[:1], one)
                 for slot, v in zip(slots, sums, strict=True):
                     body.stored(v, slot)
-                _, (found,) = body.loop(end, inner["count"], 1, [body.loaded(double, single)], rest)
+                _, (found,) = body.loop(end, terms, 1, [body.loaded(double, single)], rest)
                 body.stored(found, single)
 
-            _taps(body, windows, column if not by_column else "0", inner, image, channel, line)
+            _taps(body, windows, column if not by_column else "0", inner, dense, image, channel, line)
             found = reduce(add, (body.loaded(Kind("double", lanes), slot) for slot in slots))
             a = total(found) + body.loaded(double, single) + bias
             magnitudes = x * of_weights + bias.magnitude()
@@ -159,11 +159,15 @@ def _taps(
     windows: list[dict[str, str]],
     place: str,
     inner: dict[str, str],
+    dense: str,
     image: str,
     channel: str,
-    line: Callable[[str, str], None],
+    line: Callable[[str, str, str], None],
 ) -> None:
-    """Call `line` in loops over the taps of a window that are inside, with their addresses in x and in the weights."""
+    """Call `line` in loops over the taps of a window that are inside, with their addresses in x and in the weights.
+
+    The last dimension's taps are one line if they are side by side. line: has the number of terms, too.
+    """
     firsts: list[str] = []
     for window in windows[::-1]:
         at = body.op(f"urem i64 {place}, {window['places']}")
@@ -183,11 +187,20 @@ def _taps(
 
             def inside() -> None:
                 there = along(body, x, window["x"], at), along(body, w, rest, k)
-                taps(d + 1, *there) if d + 1 < SPATIAL else line(*there)
+                taps(d + 1, *there) if d + 1 < SPATIAL else line(*there, inner["count"])
 
             when(body, body.op(f"icmp ult i64 {at}, {window['size']}"), inside)
             return []
 
-        fold(body, "0", window["taps"], 1, [], tap)
+        count = window["taps"]
+        if d + 1 == SPATIAL:
+            last = body.op(f"add i64 {firsts[d]}, {body.op(f'sub i64 {count}, 1')}")
+            both = (body.op(f"icmp ult i64 {place}, {window['size']}") for place in (firsts[d], last))
+            near = body.op(f"and i1 {dense}, {body.op('icmp eq i64 ' + window['dilation'] + ', 1')}")
+            side = reduce(lambda a, b: body.op(f"and i1 {a}, {b}"), both, near)
+            all_ = body.op(f"mul i64 {count}, {inner['count']}")
+            when(body, side, lambda: line(along(body, x, window["x"], firsts[d]), w, all_))
+            count = body.op(f"select i1 {side}, i64 0, i64 {count}")
+        fold(body, "0", count, 1, [], tap)
 
     taps(0, along(body, "%x", inner["image"], image), along(body, "%weights", "%terms", channel))

@@ -86,8 +86,9 @@ def of_planes(problem: Problem, region: QuantisedSums, machine: Machine, slack: 
         return Refused(found)
     if region.integers is None or other is not None or not isinstance(found, Convolution | MatrixProduct):
         return Refused("the weights are not known, or a tensor is added")
-    if isinstance(found, Convolution) and found.terms < tuning.TUNING.planes:
-        return Refused("with few terms, floats are faster than planes of bytes")
+    fewest, narrow = tuning.TUNING.planes, y.data_type.element_bits == 8
+    if isinstance(found, Convolution) and (found.terms < fewest or (found.filters.desc.sizes[1] * 4 < fewest and not narrow)):
+        return Refused("with few terms or channels, floats are faster than planes of bytes")
     shape = _of_convolution(found) if isinstance(found, Convolution) else _of_product(found, name, region.integers.size)
     if shape is None:
         return Refused("sums of 16-bit elements are no convolution and no product from the left")
