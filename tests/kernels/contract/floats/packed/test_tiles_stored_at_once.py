@@ -178,32 +178,63 @@ LAYERS = {  # of images: channels, filters, taps, strides, sizes, padding, and h
 }
 
 
-@pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.parametrize("isa", ISAS)
-def test_layers_whose_columns_are_read_in_place(isa: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel that is asserted reads them as it should; with data that it leaves to packed panels, and memory at an edge."""
-    read, written, taps, strides, sizes, padding, step = LAYERS[name]
-    used: list[tuple[int, bool]] = []
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> list[tuple[in_place.Columns, bool]]:
+    """What kernels that read columns in place are emitted for: how, and whether some terms do not count."""
+    found: list[tuple[in_place.Columns, bool]] = []
     real = in_place.stored
 
     def stored(target: Target, rows: int, across: int, key: EpilogueKey, columns: in_place.Columns) -> str:
-        used.append((columns.step, key.padded))
+        found.append((columns, key.padded))
         return real(target, rows, across, key, columns)
 
     engine.compiled.cache_clear()
     monkeypatch.setattr(in_place, "stored", stored)
+    return found
+
+
+def layer(data_type: DataType, sizes: tuple[tuple[int, ...], ...], padding: tuple[int, ...], **more: Any) -> Desc:
+    """A convolution of an image with a bias, and RELU. sizes: of the input, the filter and the output."""
+    x, f, y = (TensorDesc(data_type, n) for n in sizes)
+    made: Desc = named("CONVOLUTION")(
+        input_tensor=x, filter_tensor=f, bias_tensor=TensorDesc(data_type, (1, sizes[2][1], 1, 1)), output_tensor=y,
+        mode="CROSS_CORRELATION", dilations=(1, 1), start_padding=padding, end_padding=padding, output_padding=(0, 0),
+        group_count=1, fused_activation=named("ACTIVATION_RELU")(), **more,
+    )  # fmt: skip
+    return made
+
+
+def lanes_of(isa: str) -> int:
+    return next(t for t in without_dot_products() if t.name == isa).vector_bytes // 8
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("isa", ISAS)
+def test_layers_whose_columns_are_read_in_place(isa: str, name: str, used: list[tuple[in_place.Columns, bool]]) -> None:
+    """Vectors of one line where lines consist of whole vectors, else gathered ones; some data are left to packed panels."""
+    read, written, taps, strides, sizes, padding, step = LAYERS[name]
     outer = tuple((n + 2 * p - t) // s + 1 for n, p, t, s in zip(sizes, padding, taps, strides, strict=True))
+    shapes = (1, read, *sizes), (written, read, *taps), (1, written, *outer)
     for data_type in (DataType.FLOAT32, DataType.FLOAT16):
-        x, f, b, y = (TensorDesc(data_type, n) for n in (
-            (1, read, *sizes), (written, read, *taps), (1, written, 1, 1), (1, written, *outer)
-        ))  # fmt: skip
-        desc: Desc = named("CONVOLUTION")(
-            input_tensor=x, filter_tensor=f, bias_tensor=b, output_tensor=y, mode="CROSS_CORRELATION", direction="FORWARD",
-            strides=strides, dilations=(1, 1), start_padding=padding, end_padding=padding, output_padding=(0, 0), group_count=1,
-            fused_activation=named("ACTIVATION_RELU")(),
-        )  # fmt: skip
-        rng = np.random.default_rng(len(name))
+        desc, rng = layer(data_type, shapes, padding, strides=strides, direction="FORWARD"), np.random.default_rng(len(name))
         assert run(desc, rng, Device(isa=isa, threads=1), ["ordinary", "specials", pick(rng, hostile_data.KINDS)]) > 0
-    lanes = next(t for t in without_dot_products() if t.name == isa).vector_bytes // 8
-    in_lines = step if lanes >= 4 and step and outer[1] % lanes == 0 else 0 if lanes == 8 else None
-    assert set(used) == ({(in_lines, True)} if in_lines is not None else set())
+    lanes = lanes_of(isa)
+    expected = step if lanes >= 4 and step and outer[1] % lanes == 0 else 0 if lanes == 8 else None
+    assert {(columns.step, padded) for columns, padded in used} == ({(expected, True)} if expected is not None else set())
+    assert not any(columns.spread for columns, _ in used)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_transposed_layers_whose_outputs_are_spread(isa: str, used: list[tuple[in_place.Columns, bool]]) -> None:
+    """Four contractions write every second element of every second line, from registers where lines are whole vectors."""
+    compared = 0
+    for wide, written in ((8, 17), (24, 5), (9, 6)):
+        shapes = (1, 3, 5, wide), (3, written, 2, 2), (1, written, 10, 2 * wide)
+        desc = layer(DataType.FLOAT32, shapes, (0, 0), strides=(2, 2), direction="BACKWARD")
+        used.clear()
+        engine.compiled.cache_clear()
+        kinds = ["ordinary", *hostile_data.KINDS[written % 2 :: 2], "specials"]
+        compared += run(desc, np.random.default_rng(written), Device(isa=isa, threads=1 + written % 2), kinds)
+        assert [columns.spread for columns, _ in used] == [True] * len(used)
+        assert bool(used) == (lanes_of(isa) >= 4 and wide % lanes_of(isa) == 0)
+    assert compared > 0

@@ -50,11 +50,11 @@ def serves(target: Target, found: FloatLayout, key: EpilogueKey, most: int) -> b
     if found.terms > most or found.flat[:2] != (1, 1):
         return False
     *read, written = key.layouts
-    return written == CONTIGUOUS and all(how == CONSTANT for how in read) and _emits(target, key)
+    return written == CONTIGUOUS and all(how == CONSTANT for how in read) and emits(target, key)
 
 
 @lru_cache(maxsize=256)
-def _emits(target: Target, key: EpilogueKey) -> bool:
+def emits(target: Target, key: EpilogueKey) -> bool:
     """Whether the formula can be computed as an interval."""
     try:
         stored(target, 1, 1, False, key)
@@ -216,25 +216,28 @@ class StoredTiles:
 
     def _put_row(self, at: str, sums: list[tuple[Value, Value]], twice: Value, read: dict[int, Value]) -> Value:
         """Store elements. -> whether any is undecided. sums: both ends of each."""
-        body, lanes = self.body, self.lanes
-        size = self.key.stored.types[-1].element_bits // 8
         differing: list[Value] = []
         for n, (low, high) in enumerate(sums):
             bits, ends = self._element(low, high, twice, read)
             differ = [x if y is None else x ^ y for x, y in ends]  # not 0 in undecided lanes
-            place = body.at(at, size * lanes * n)
-            if self.inside is None:
-                body.stored(bits, place)
-            else:
-                masked_store(body, bits, place, self.inside[n])
+            self._write(bits, at, n)
+            if self.inside is not None:
                 mask = self.inside[n]
                 differ = [x & (mask if x.kind == mask.kind else mask.converted("sext", x.kind)) for x in differ]
             # masks of the same kind are merged
             differing = [x | y for x, y in zip(differing, differ, strict=True)] if differing else differ
-        some = body.constant(Kind("i1"), False)
+        some = self.body.constant(Kind("i1"), False)
         for x in differing:
             some = some | self._any(x)
         return some
+
+    def _write(self, bits: Value, at: str, n: int) -> None:
+        """Store the n-th vector of a row."""
+        place = self.body.at(at, bits.kind.bits // 8 * self.lanes * n)
+        if self.inside is None:
+            self.body.stored(bits, place)
+        else:
+            masked_store(self.body, bits, place, self.inside[n])
 
     def _keep(self, some: Value, m: int, sums: list[Value], noted: Value) -> Value:
         """Keep the sums of a row if some elements are undecided. -> `noted`, with the row's bit set then"""

@@ -10,7 +10,7 @@ of the term that is added, goes through at most n + 1 roundings, and the exact s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,12 +21,12 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.epilogue import EpilogueKey, with_streams
 from anydml.kernels.contract.floats.largest import below
-from anydml.kernels.contract.floats.layout import ENTRY, FloatLayout
-from anydml.kernels.contract.floats.packed.at_once import DONE, StoredTiles
+from anydml.kernels.contract.floats.layout import ENTRY, FloatLayout, StreamPlace
+from anydml.kernels.contract.floats.packed.at_once import DONE, StoredTiles, emits
 from anydml.kernels.contract.floats.packed.rows import NORM_SLACK
 from anydml.kernels.contract.floats.reads import Reader, single
 from anydml.kernels.contract.floats.second.refine import Refining
-from anydml.kernels.contract.floats.stores import list_of
+from anydml.kernels.contract.floats.stores import list_of, masked_store
 from anydml.kernels.copy.text import prefetch
 from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits
 from anydml.tensor import DataType
@@ -41,6 +41,15 @@ ARGUMENTS = Signature(
 I64, WIDE = Kind("i64"), Kind("double")
 AHEAD = 8  # panels whose elements are fetched before they are read
 MASKS = 8  # bytes of a term's masks: 16 bits for each vector of a panel, at most three
+
+
+def spreads(target: Target, found: FloatLayout, key: EpilogueKey, others: Sequence[StreamPlace], most: int) -> bool:
+    """Whether outputs of at most `most` terms are every second element of lines of whole vectors, as in a transposed
+    convolution. others: the places of streams, which must be constant along columns.
+    """
+    if found.terms > most or key.stored.types[-1].element_bits != 32 or found.sizes[2] % (target.vector_bytes // 8):
+        return False
+    return found.output.columns[2] == 8 and not any(any(p.columns) for p in others) and emits(target, key)
 
 
 def step(target: Target, found: FloatLayout, size: int) -> int | None:
@@ -64,11 +73,13 @@ def norm(factor: int, terms: int) -> int:
 class Columns(NamedTuple):
     """The type of the columns' elements, and their distance in elements, 1 or 2; 0: elements are gathered.
 
-    kept: whether there are more tiles than one. cut: whether there is a single panel, which is partial.
+    spread: whether every second element of an output's line is written. kept: whether there are more tiles than one. cut:
+    whether there is a single panel, which is partial.
     """
 
     data_type: DataType
     step: int
+    spread: bool
     kept: bool
     cut: bool
 
@@ -95,7 +106,7 @@ class _Decided(Refining):
 class _InPlace(StoredTiles):
     def __init__(self, target: Target, rows: int, across: int, key: EpilogueKey, columns: Columns) -> None:
         super().__init__(target, rows, across, columns.cut, key)
-        self.data_type, self.step, self.more, _ = columns
+        self.data_type, self.step, self.spread, self.more, _ = columns
         self.size = self.data_type.dtype.itemsize
         self.reader = Reader(self.body, self.data_type, 2, self.lanes)
 
@@ -105,8 +116,9 @@ class _InPlace(StoredTiles):
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         self._begin()
         self.lower, self.upper = (body.op(f"alloca [{self.rows} x double], align 64") for _ in range(2))
-        self.place = body.op("alloca [4 x i64], align 8")
-        # of the tile that waits: its row, its column, and the number of tiles up to it; and whether all masks are full
+        self.place = body.op("alloca [8 x i64], align 8")
+        # of the tile that waits: its row, its column, and the number of tiles up to it; whether all masks are full; and if
+        # outputs are spread, where its vectors are
         self.masks = body.at("%wide", body.op(f"mul i64 %terms, {self.across * lanes * 8}"))
         self.norm = Value(body, body.op("bitcast i64 %norm to double"), WIDE)
 
@@ -202,6 +214,7 @@ class _InPlace(StoredTiles):
         """Compute where the vectors of a panel begin, and the masks of their terms. columns: the first of each."""
         body, lanes = self.body, self.lanes
         self.starts: list[str] = []
+        self.outputs: list[str] = []
         self.offsets: list[Value] = []
         lines, places = [], []
         whole = "false" if self.cut or not self.step else "true"  # whether all terms count for all columns
@@ -210,6 +223,9 @@ class _InPlace(StoredTiles):
                 y, x = body.op(f"udiv i64 {column}, %n2"), body.op(f"urem i64 {column}, %n2")
                 offset = body.op(f"add i64 {body.op(f'mul i64 {y}, %b1')}, {body.op(f'mul i64 {x}, {self.step * self.size}')}")
                 self.starts.append(body.at("%b", offset))
+                if self.spread:
+                    y_to, x_to = (body.op(f"mul i64 {v}, %{s}{self.last}") for v, s in ((y, "y"), (x, "s")))
+                    self.outputs.append(body.op(f"add i64 {y_to}, {x_to}"))
                 for test in (f"sge i64 {y}, %from1", f"slt i64 {y}, %end1", f"sge i64 {x}, %from2"):
                     whole = body.op(f"and i1 {whole}, {body.op(f'icmp {test}')}")
                 end = body.op(f"add i64 {x}, {lanes}")
@@ -330,6 +346,8 @@ class _InPlace(StoredTiles):
         body.stored(body.chosen(some, error, -0.0), self.upper)
         for n, word in enumerate((row, column, tiles)):
             body.store("i64", word, self.place, 8 * n)
+        for n, output in enumerate(self.outputs):
+            body.store("i64", output, self.place, 32 + 8 * n)
         for n, total in enumerate(sums):
             body.stored(total, self.kept, 8 * self.lanes * n)
 
@@ -345,6 +363,20 @@ class _InPlace(StoredTiles):
             return [body.either(some.name, lambda: [noted | bit], lambda: [noted], seldom=True)[0]]
 
         return body.either(waits, store, lambda: [noted])[0]
+
+    def _line(self, row: str, m: int | str, column: str) -> str:
+        if not self.spread:
+            return super()._line(row, m, column)
+        return self.body.at(f"%p{self.last}", self.body.op(f"mul i64 {self._number(row, m)}, %r{self.last}"))
+
+    def _write(self, bits: Value, at: str, n: int) -> None:
+        if not self.spread:
+            super()._write(bits, at, n)
+            return
+        body, kind = self.body, bits.kind
+        apart = bits.converted("zext", kind.of(f"i{2 * kind.bits}")).cast(Kind(kind.element, 2 * kind.lanes))
+        every = body.constants("i1", [k % 2 == 0 for k in range(2 * kind.lanes)])
+        masked_store(body, apart, body.at(at, body.load("i64", self.place, 32 + 8 * n)), every)
 
     def _ends(self, row: str, m: str) -> list[tuple[Value, Value]]:
         body, lanes = self.body, self.lanes

@@ -40,8 +40,13 @@ class PackedPlan(FloatPlan):
         self.at_once = not p.target.later and at_once.serves(p.target, p.layout, self.key, p.tuning.at_once_terms)
         found, size = p.layout, p.factors[1].dtype.itemsize
         self.step = None  # between columns that are read in place
-        if self.floats and self.at_once and self.packed_columns is None:
-            self.step = in_place.step(p.target, found, size)
+        self.spread = False  # whether every second element of an output's line is written
+        if self.floats and self.packed_columns is None and not p.target.later:
+            step = in_place.step(p.target, found, size)
+            if step and not self.at_once:
+                self.spread = in_place.spreads(p.target, found, self.key, self.places[:-1], p.tuning.at_once_terms)
+            if self.at_once or self.spread:
+                self.step = step
         if self.step is not None:
             channels = found.b_term * np.arange(found.channels)[:, None]
             self.offsets = self.constants.add((channels + found.table[:, 0]).reshape(-1))
@@ -58,7 +63,7 @@ class PackedPlan(FloatPlan):
         row_bytes = found.terms * 8
         # of all terms if K is not blocked, or if there are so few columns that the rows' panels of all terms stay in the cache
         few = len(piece.columns) <= self.width * tuning.few_panels and len(piece.columns) * found.terms * 4 <= tuning.block
-        depth = found.terms if self.at_once or few else min(found.terms, tuning.depth)
+        depth = found.terms if self.at_once or self.step is not None or few else min(found.terms, tuning.depth)
         self.block = max(
             1,
             min(
@@ -202,7 +207,7 @@ class PackedPlan(FloatPlan):
         values["done"] = self.pack.done
         assert self.step is not None
         cut = len(columns) % (across * self.lanes) > 0
-        kind = in_place.Columns(self.factors[1], self.step, len(some) > height, cut)
+        kind = in_place.Columns(self.factors[1], self.step, self.spread, len(some) > height, cut)
         code = engine.compiled(in_place.stored, self.target, height, across, key, kind)
         factor, (_, b1, b2) = bound_factor(found.terms + 4), found.b.columns
         own: Arguments = {
