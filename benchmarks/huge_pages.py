@@ -1,8 +1,8 @@
 """Packed memory and scratch in huge pages beside the usual ones: part `pages` of `make bench`.
 
 NumPy asks for huge pages (`madvise`) for arrays of 4 MB and more, and Linux grants them where
-/sys/kernel/mm/transparent_hugepage/enabled says `madvise` or `always`. Here all memory of a call is asked for either way, and the
-two take turns, by the thread's own time.
+/sys/kernel/mm/transparent_hugepage/enabled says `madvise` or `always`. Here all memory of a call is asked for either way, and
+the two take turns, by the thread's own time.
 """
 
 from __future__ import annotations
