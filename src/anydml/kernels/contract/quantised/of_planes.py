@@ -25,8 +25,8 @@ from anydml.kernels.contract.epilogue import estimates
 from anydml.kernels.contract.epilogue.estimates import STATE, begun
 from anydml.kernels.contract.family import contraction, planned
 from anydml.kernels.contract.geometry import ConstantTables, Scratch
-from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.plan import CONSTANTS, IntegerPlan
+from anydml.kernels.contract.problem import WRAPS
 from anydml.kernels.contract.quantised.bounds import quantised
 from anydml.kernels.contract.quantised.closely import CLOSELY, closely
 from anydml.kernels.contract.quantised.ending import ending
