@@ -31,6 +31,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import magnitudes, sloped, standardised
 from anydml.kernels.nests import items
 from anydml.kernels.nests.folds import Fold, NestSum, extreme
 from anydml.kernels.nests.tables import Tables
@@ -193,6 +194,28 @@ def tabled(x: Real) -> Any:
     return tables._loaded([tables._kept(x, "0")], "0")[0]
 
 
+def share(x: Number) -> Said:
+    """The relative bound of what is multiplied by a number."""
+    found, unsure = standardised.shares(x)
+    return Said(in_lanes(found, x.wide().kind.lanes), None, unsure)
+
+
+def on_a_slope(x: Number, y: Number) -> Number:
+    """The element (y - x) + x (y - x) of a line."""
+    found: Number = sloped.element(sloped.line("mnc", [x, x, x]), y, y)[0]
+    return found
+
+
+def limited(x: Number) -> Said:
+    """A node that a function's limit replaces at an infinity of its argument."""
+    size = magnitudes._of_number(x)._replace(guard=None)
+    walk: Any = SimpleNamespace(number=lambda _: x)
+    nodes: Any = (None, None, ("limits", (0, 1), (("high", "0"),)))
+    made = magnitudes._made(walk, nodes, 2, {0: size, 1: size})
+    assert made is not None
+    return Said(made.low, None, made.guard)
+
+
 def of_two(emitted: Callable[..., Any], exact: Callable[..., Any], forms: Sequence[str]) -> Operation:
     return Operation(emitted, [*product(forms, forms)], of_fraction(exact))
 
@@ -234,6 +257,10 @@ OPERATIONS: dict[str, Operation] = {
         [(x, y) for x in ("exact", "sum", "err") for y in ("single",)],
         of_function(REAL["pow"]),
     ),
+    "negated": of_one(magnitudes._negated, operator.neg, ("rel", "err")),
+    "limited": Operation(limited, [("rel",), ("err",)], None),
+    "share": Operation(share, [(form,) for form in FLOATS[:-1]], None),
+    "slope": Operation(on_a_slope, [("err", "single"), ("sum", "single")], of_fraction(lambda x, y: (y - x) * (x + 1))),
     "recorded": of_one(as_recorded, lambda x: x, FLOATS),
     # from exponents of 62 on, powers of integers are only known to be large
     "cut power": Operation(
@@ -429,6 +456,10 @@ RECORDS: dict[str, Told] = {
     "stored as FLOAT16": Told(0.0, 0, 513, 63),
     "stored as BFLOAT16": Told(0.0, 0, 514, 62),
     "pow": Told(-54.999, 105, 0, 140),
+    "negated": Told(-38.103, 151, 16, 18),
+    "limited": Told(0.0, 0, 161, 18),
+    "share": Told(0.0, 0, 393, 87),
+    "slope": Told(-19.795, 145, 1, 21),
     "recorded": Told(-26.82, 503, 30, 22),
     "cut power": Told(-70.399, 19, 45, 114),
     "real add": Told(16.998, 1202, 76, 159),
