@@ -32,6 +32,7 @@ from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import magnitudes, sloped, standardised
+from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.nests import items
 from anydml.kernels.nests.folds import Fold, NestSum, extreme
 from anydml.kernels.nests.tables import Tables
@@ -44,6 +45,7 @@ from anydml.kernels.numbers.lanes import Truth, in_lanes
 from anydml.kernels.numbers.measured import arithmetic as of_real
 from anydml.kernels.numbers.measured import decisions, functions
 from anydml.kernels.numbers.measured.real import Real
+from anydml.schema.node import Constant
 from every_kernel import SOAK, Ran, without_dot_products
 from number_kernels import applied, called
 
@@ -216,6 +218,37 @@ def limited(x: Number) -> Said:
     return Said(made.low, None, made.guard)
 
 
+def once_scaled(x: Number) -> Any:
+    """3 x + 5 as FLOAT64."""
+    constants = {n: Constant(Fraction(n), False) for n in (3, 5)}
+    walk: Any = SimpleNamespace(
+        body=x.body, nodes=[("mul", (0, 3), None)], data_type=DataType.FLOAT64, number=lambda _: x, items=constants
+    )
+    return FormulaWalk._scaled(walk, 0, 0, 5)
+
+
+def of_expm1(x: Number) -> Said:
+    """The size of e^x - 1, which is known where |x| is below 1."""
+    nodes: Any = (None, ("expm1", (0,), None))
+    made = magnitudes._made(SimpleNamespace(), nodes, 1, {0: magnitudes._of_number(x)})  # type: ignore[arg-type]
+    assert made is not None
+    return Said(made.low, None, made.guard)
+
+
+def reached(x: Number, limit: Number) -> Said:
+    """A bound of 1 where a finite number reaches a limit."""
+    assert x.single is not None
+    assert limit.single is not None
+    found = standardised.reaches(x.single, limit.single.magnitude(), certain=False)
+    one = x.wide().lift(1.0)
+    return Said(one, one.body.chosen(found, one, 0.0), None)
+
+
+def larger_size(x: Number, y: Number) -> Said:
+    found = magnitudes._extreme(magnitudes._of_number(x), magnitudes._of_number(y), larger=True)
+    return Said(found.low, None, found.guard)
+
+
 def of_two(emitted: Callable[..., Any], exact: Callable[..., Any], forms: Sequence[str]) -> Operation:
     return Operation(emitted, [*product(forms, forms)], of_fraction(exact))
 
@@ -258,7 +291,11 @@ OPERATIONS: dict[str, Operation] = {
         of_function(REAL["pow"]),
     ),
     "negated": of_one(magnitudes._negated, operator.neg, ("rel", "err")),
+    "larger size": Operation(larger_size, [*product(("rel", "err"), repeat=2)], None),
+    "size of expm1": Operation(of_expm1, [("rel",), ("err",)], None),
+    "reached": Operation(reached, [("single", "single")], None),
     "limited": Operation(limited, [("rel",), ("err",)], None),
+    "scaled": of_one(once_scaled, of_fraction(lambda x: 3 * x + 5), ("single",)),
     "share": Operation(share, [(form,) for form in FLOATS[:-1]], None),
     "slope": Operation(on_a_slope, [("err", "single"), ("sum", "single")], of_fraction(lambda x, y: (y - x) * (x + 1))),
     "recorded": of_one(as_recorded, lambda x: x, FLOATS),
@@ -457,7 +494,11 @@ RECORDS: dict[str, Told] = {
     "stored as BFLOAT16": Told(0.0, 0, 514, 62),
     "pow": Told(-54.999, 105, 0, 140),
     "negated": Told(-38.103, 151, 16, 18),
+    "larger size": Told(0.0, 0, 242, 122),
+    "size of expm1": Told(0.0, 0, 57, 127),
+    "reached": Told(0.0, 41, 55, 0),
     "limited": Told(0.0, 0, 161, 18),
+    "scaled": Told(-36.833, 83, 0, 5),
     "share": Told(0.0, 0, 393, 87),
     "slope": Told(-19.795, 145, 1, 21),
     "recorded": Told(-26.82, 503, 30, 22),
