@@ -48,7 +48,7 @@ Term = Callable[[Value, Value, Value], Number]
 class Operation(NamedTuple):
     """made: the result of a row from the values, bounds and guards of its terms. exact: of exact terms.
 
-    rel, err: whether terms have relative or absolute errors; positive: whether they are; of_float32: whether float32 holds them.
+    rel, err: whether terms have relative or absolute errors; positive: whether they are; of_float32: of 24 bits.
     """
 
     made: Callable[[Terms, Terms, Terms], Number]
@@ -193,7 +193,7 @@ def emitted(target: Target, name: str) -> str:
 
 
 class Told(NamedTuple):
-    """Claims of results: the mean binary logarithms of bounds and of finer ones, and how many have a bound, none, and guards."""
+    """Claims of results: mean binary logarithms of bounds and of finer ones; how many have a bound, none, and guards."""
 
     mean: float
     finer: float
