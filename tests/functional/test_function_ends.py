@@ -48,6 +48,8 @@ def test_the_one_output_of_an_operator_is_no_tuple() -> None:
     out: Any = [np.zeros(2, np.float32)]
     with pytest.raises(BindingError, match="out takes an array, not list"):
         dml.element_wise_abs(np.ones(2, np.float32), out=out)
+    with pytest.raises(BindingError, match="out is float32, shape"):
+        dml.element_wise_abs(np.ones(2, np.float32), out=np.zeros(3, np.float32))
 
 
 def test_lines_of_dumps_are_filled() -> None:
@@ -56,3 +58,11 @@ def test_lines_of_dumps_are_filled() -> None:
         value = ["a" * (len(value[0]) + dump.WIDTH + more - len(dump._line(value))), ""]
         assert len(dump._line(value)) == dump.WIDTH + more
         assert (dump.shown(value, 0).count("\n") == 0) == (lines == 1)
+
+
+def test_ties_of_a_dynamic_quantisation_are_rounded_to_even() -> None:
+    """The scale is 1, the zero point 0."""
+    x = np.array([0, 255, 0.5, 1.5, 2.5, 253.5], np.float32)
+    for device in (dml.Device("reference"), None):
+        made = dml.dynamic_quantize_linear(x, output_data_type="UINT8", device=device)
+        assert made[0].tolist() == [0, 255, 0, 2, 2, 254]
