@@ -121,7 +121,22 @@ def _numbers(value: ast.expr) -> Iterator[ast.expr]:
 
 
 def _arithmetic(value: ast.expr) -> bool:
-    return isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow))
+    """Whether a value is computed from numbers, not joined of text or of lists."""
+    return (
+        isinstance(value, ast.BinOp)
+        and isinstance(value.op, (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow))
+        and not _joined(value)
+    )
+
+
+def _joined(value: ast.expr) -> bool:
+    if isinstance(value, ast.BinOp):
+        return _joined(value.left) or _joined(value.right)
+    if isinstance(value, ast.IfExp):
+        return _joined(value.body)
+    return isinstance(value, ast.JoinedStr | ast.List | ast.ListComp) or (
+        isinstance(value, ast.Constant) and isinstance(value.value, str)
+    )
 
 
 def _guards(source: Source, nodes: list[ast.AST]) -> Iterator[Mutant]:

@@ -75,7 +75,7 @@ def call(
         types = None
         if attributes:
             types = (*map(type, attributes),)
-            if not EXACT.issuperset(types) or float in types:
+            if not EXACT.issuperset(types) or (float in types and 0.0 in attributes):
                 attributes = exact(attributes)
         sizes = None if output_sizes is None else keyed(output_sizes)
         if device is None:
