@@ -49,7 +49,7 @@ Term = Callable[[Value, Value, Value], Number]
 class Operation(NamedTuple):
     """made: the result of a row from the values, bounds and guards of its terms. exact: of exact terms.
 
-    rel, err: whether terms have relative or absolute errors; positive: whether they are; of_float32: of 24 bits.
+    rel, err: whether terms have relative or absolute errors; positive: whether they are; of_float32: of float32 terms.
     """
 
     made: Callable[[Terms, Terms, Terms], Number]
@@ -207,7 +207,7 @@ def emitted(target: Target, name: str) -> str:
 
 
 class Told(NamedTuple):
-    """Claims of results: mean binary logarithms of bounds and of finer ones; how many have a bound, none, and guards."""
+    """Claims of results: the mean binary logarithms of bounds and of finer ones; how many have a bound, none, guards."""
 
     mean: float
     finer: float
