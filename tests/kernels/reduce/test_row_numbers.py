@@ -27,7 +27,8 @@ from anydml.kernels.numbers.functions.approximate import at_least
 from anydml.kernels.numbers.known import ANYTHING, Known
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.ends import between
-from anydml.kernels.reduce.sums import CarefulProduct, RowProduct, RowSum
+from anydml.kernels.reduce.refined import refined
+from anydml.kernels.reduce.sums import CarefulProduct, Over, RowProduct, RowSum
 from anydml.kernels.reduce.walk import RowWalk
 from every_kernel import SOAK, Ran, without_dot_products
 from number_kernels import called
@@ -125,6 +126,18 @@ def of_power(x: list[Any]) -> Any:
         return mpq(gmpy2.exp(mpfr(max(-abs(x[0]), mpq(-700)))))
 
 
+def root(x: Terms, err: Terms, guard: Terms) -> Number:
+    """The root of a sum that lost some digits, of which nothing is known if the rest is 0."""
+    found = refined("sqrt", Over(x[0].magnitude(), x[0].lift(0.0), err[1], guard[0]), [])
+    assert found is not None
+    return found
+
+
+def of_root(x: list[Any]) -> Any:
+    with DIGITS:
+        return mpq(gmpy2.sqrt(mpfr(abs(x[0]))))
+
+
 OPERATIONS: Mapping[str, Operation] = {
     "sum": Operation(summed(exactly(ANYTHING))),
     "sum of float32": Operation(summed(single), of_float32=True),
@@ -137,6 +150,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "careful product": Operation(multiplied(single, CarefulProduct), math.prod, of_float32=True),
     "power": Operation(power(exact=True), of_power),
     "power of a rounded number": Operation(power(exact=False), of_power),
+    "root": Operation(root, of_root),
     "ends": Operation(ended, lambda x: x[2] + x[3], err=True),
 }
 
@@ -256,6 +270,7 @@ RECORDS: dict[str, Told] = {
     "careful product": Told(-107.51, -120.26, 40, 56, 17),
     "power": Told(-413.28, 0.0, 184, 0, 0),
     "power of a rounded number": Told(-365.14, 0.0, 189, 0, 0),
+    "root": Told(74.94, 17.98, 137, 1, 43),
     "ends": Told(21.99, 93.35, 129, 22, 32),
 }
 
