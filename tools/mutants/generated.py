@@ -33,7 +33,8 @@ CONSTANTS = {
     "kernels/scan/doubled.py": {"LOST"},
     "kernels/windows/estimate.py": {"UNIT"},
 }  # fmt: skip
-BYTES = {"kernels/contract/floats/few/sums.py": {"slack"}}  # names that are no bounds there
+# names that are no bounds there: bytes, and a quotient
+OTHERS = {"kernels/contract/floats/few/sums.py": {"slack"}, "kernels/nests/row_sums.py": {"share"}}
 # kernels whose errors are those of the processor's memory, not of arithmetic
 EXACT_FOLDERS = ("copy/", "random/", "order/", "irregular/", "code/", "call/", "match/", "evaluate/", "numpy/")
 STRICT = {
@@ -87,7 +88,7 @@ def _of(source: Source) -> Iterator[Mutant]:
 
 def _bounds(source: Source, nodes: list[ast.AST]) -> Iterator[ast.expr]:
     """The expressions that are bounds of errors."""
-    constants, names = CONSTANTS.get(source.path, set()), BOUNDS - BYTES.get(source.path, set())
+    constants, names = CONSTANTS.get(source.path, set()), BOUNDS - OTHERS.get(source.path, set())
     top = {id(n) for n in source.tree.body}
     for node in nodes:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -121,7 +122,22 @@ def _numbers(value: ast.expr) -> Iterator[ast.expr]:
 
 
 def _arithmetic(value: ast.expr) -> bool:
-    return isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow))
+    """Whether a value is computed from numbers, not joined of text or of lists."""
+    return (
+        isinstance(value, ast.BinOp)
+        and isinstance(value.op, (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow))
+        and not _joined(value)
+    )
+
+
+def _joined(value: ast.expr) -> bool:
+    if isinstance(value, ast.BinOp):
+        return _joined(value.left) or _joined(value.right)
+    if isinstance(value, ast.IfExp):
+        return _joined(value.body)
+    return isinstance(value, ast.JoinedStr | ast.List | ast.ListComp) or (
+        isinstance(value, ast.Constant) and isinstance(value.value, str)
+    )
 
 
 def _guards(source: Source, nodes: list[ast.AST]) -> Iterator[Mutant]:

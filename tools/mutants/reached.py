@@ -25,7 +25,7 @@ QUIET = ("-q", "--tb=no", "--color=no", "--assert=plain", "-p", "no:cacheprovide
 
 
 # the names of tests that find some kinds at once: they compare bounds with errors and with records, and break each rule
-_OF_NUMBERS = ("test_what_is_said_of_numbers_holds", "test_what_is_said_of_numbers_in_twice_the_precision_holds")
+_OF_NUMBERS = tuple(f"test_what_is_said_of_numbers_{of}holds" for of in ("", "with_bounds_", "in_twice_the_precision_"))
 FIRST = {
     "bound": (*_OF_NUMBERS, "test_no_error_exceeds_its_bound"),
     "guard": _OF_NUMBERS,

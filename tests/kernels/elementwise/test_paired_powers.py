@@ -50,6 +50,7 @@ def kinds() -> dict[str, tuple[Floats, Floats]]:
         ),
         "negative": (-np.exp(normal()), random.integers(-9, 9, COUNT) / random.choice([1, 1, 1, 2], COUNT)),
         "large exponents": (-1 - normal() * 2.0**-20, 2.0 ** random.integers(20, 27, COUNT) + random.integers(0, 3, COUNT)),
+        "infinite": (np.where(random.integers(0, 2, COUNT), np.inf, np.exp(normal())), normal() * 0.3),
         "subnormal": (2.0 ** random.uniform(-149, -126, COUNT), normal() * 0.3),
     }
     with np.errstate(all="ignore"):

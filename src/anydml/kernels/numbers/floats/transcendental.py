@@ -24,6 +24,7 @@ from anydml.kernels.numbers.lanes import Truth, either
 FAR_OUT = 1024.0  # beyond this, functions that saturate have saturated
 STEPS = 11  # of 29 bits each, for the quotient of any two float32
 STEEP = 2.0**-20  # for larger bounds of arguments, the slope in the middle says too little
+_BIG = 2.0**1023
 
 
 class FunctionRange(NamedTuple):
@@ -58,8 +59,8 @@ def _beside_one(x: Value) -> Value:
 
 
 def _of_squares(x: Value) -> Value:
-    """|1 - x^2|, computed so that it is accurate for x^2 near 1."""
-    return ((1.0 - x) * (x + 1.0)).magnitude()
+    """|1 - x^2|, computed so that it is accurate for x^2 near 1; less, if the square is beyond float64."""
+    return at_most(((1.0 - x) * (x + 1.0)).magnitude(), _BIG)
 
 
 def _beyond_one(x: Value, rest: Value) -> Value:
@@ -72,12 +73,16 @@ def _below_one(x: Value, rest: Value) -> Value:
     return (1.0 - x) - rest
 
 
+def _of_asinh(x: Value) -> Value:
+    """1 / (x^2 + 1)^(1/2), or more, if the square is beyond float64."""
+    return 1.0 / at_most(x * x + 1.0, _BIG).root()
+
+
 def _of_tanh(x: Value, y: Value) -> Value:
     """1 - y^2, with an error below 2^-48; its logarithm changes by at most 2 when x changes by 1."""
     return ((1.0 - y * y) + 2.0**-48) * (1 + 2.0**-18)
 
 
-_BIG = 2.0**1023
 KINDS = {
     "exp": FunctionRange(0, _BIG, None, lambda x, y: y, saturated=1000),
     "expm1": FunctionRange(-1, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=1000),
@@ -92,7 +97,7 @@ KINDS = {
     "sinh": FunctionRange(-_BIG, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=1000),
     "cosh": FunctionRange(1, _BIG, 0, lambda x, y: y, saturated=1000),
     "tanh": FunctionRange(-1, 1, -152, lambda x, y: 1.0, everywhere=True, level=30.0, steeper=1.0, smooth=_of_tanh),
-    "asinh": FunctionRange(-800, 800, -152, lambda x, y: 1.0, everywhere=True, local=lambda x: 1.0 / (x * x + 1.0).root()),
+    "asinh": FunctionRange(-800, 800, -152, lambda x, y: 1.0, everywhere=True, local=_of_asinh),
     "acosh": FunctionRange(0, 800, -30, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_below_one),
     "atanh": FunctionRange(-40, 40, -152, lambda x, y: 1.0 / _of_squares(x), room=_beside_one, outside=_beyond_one),
     "erf": FunctionRange(-1, 1, -152, lambda x, y: 1.2, everywhere=True, level=30.0),
@@ -223,7 +228,8 @@ def _power_of_rounded(x: Number, y: Number, made: Number) -> Number:
     some = size.compared("one", math.inf) & relative.compared("une", 0.0) & ~sure
     absolute = body.chosen(some, value.magnitude() * relative * (2 * SLACK), 0.0)
     made = replace(made, wide=lambda: value, known=replace(made.known, least=None), err=lambda: absolute, saturated=690)
-    return made.guarded(some & relative.compared("uge", STEEP))
+    loose = delta.compared("ugt", size * 0.5)  # x may be 0 or have another sign, however small the exponent is
+    return made.guarded(some & (relative.compared("uge", STEEP) | loose))
 
 
 def simple_power(x: Number, exponent: Fraction | float) -> Number | None:

@@ -12,10 +12,11 @@ import anydml as dml
 import hostile_data
 from anydml import DataType, Device, TensorDesc
 from anydml.kernels.code import engine, llvm
-from anydml.kernels.code.targets import Target
+from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.epilogue import EpilogueKey
 from anydml.kernels.contract.floats.packed import at_once, in_place
+from anydml.kernels.contract.floats.packed.filled import Filled
 from anydml.schema.operator import Desc
 from drawn_contractions import Rng, named, pick, run
 from every_kernel import SOAK, Compared, without_dot_products
@@ -238,3 +239,12 @@ def test_transposed_layers_whose_outputs_are_alternate_elements(isa: str, used: 
         assert [columns.alternate for columns, _ in used] == [True] * len(used)
         assert bool(used) == (lanes_of(isa) >= 4 and wide % lanes_of(isa) == 0)
     assert compared > 0
+
+
+def test_rows_of_panels_are_at_least_as_wide_as_their_vectors() -> None:
+    """A wider vector would be moved back to before the first row, and so write to memory beside the panels."""
+    for target in targets():
+        for across in range(1, 5):
+            for step in (0, 1, 2, 4):
+                found = Filled(target, DataType.FLOAT32, across, step, padded=False)
+                assert 0 < found.lanes <= found.width
