@@ -222,11 +222,11 @@ def test_layers_whose_columns_are_read_in_place(isa: str, name: str, used: list[
     lanes = lanes_of(isa)
     expected = step if lanes >= 4 and step and outer[1] % lanes == 0 else 0 if lanes == 8 else None
     assert {(columns.step, padded) for columns, padded in used} == ({(expected, True)} if expected is not None else set())
-    assert not any(columns.spread for columns, _ in used)
+    assert not any(columns.alternate for columns, _ in used)
 
 
 @pytest.mark.parametrize("isa", ISAS)
-def test_transposed_layers_whose_outputs_are_spread(isa: str, used: list[tuple[in_place.Columns, bool]]) -> None:
+def test_transposed_layers_whose_outputs_are_alternate_elements(isa: str, used: list[tuple[in_place.Columns, bool]]) -> None:
     """Four contractions write every second element of every second line, from registers where lines are whole vectors."""
     compared = 0
     for wide, written in ((8, 17), (24, 5), (9, 6)):
@@ -236,7 +236,7 @@ def test_transposed_layers_whose_outputs_are_spread(isa: str, used: list[tuple[i
         engine.compiled.cache_clear()
         kinds = ["ordinary", *hostile_data.KINDS[written % 2 :: 2], "specials"]
         compared += run(desc, np.random.default_rng(written), Device(isa=isa, threads=1 + written % 2), kinds)
-        assert [columns.spread for columns, _ in used] == [True] * len(used)
+        assert [columns.alternate for columns, _ in used] == [True] * len(used)
         assert bool(used) == (lanes_of(isa) >= 4 and wide % lanes_of(isa) == 0)
     assert compared > 0
 

@@ -43,7 +43,7 @@ AHEAD = 8  # panels whose elements are fetched before they are read
 MASKS = 8  # bytes of a term's masks: 16 bits for each vector of a panel, at most three
 
 
-def spreads(target: Target, found: FloatLayout, key: EpilogueKey, others: Sequence[StreamPlace], most: int) -> bool:
+def alternates(target: Target, found: FloatLayout, key: EpilogueKey, others: Sequence[StreamPlace], most: int) -> bool:
     """Whether outputs of at most `most` terms are every second element of lines of whole vectors, as in a transposed
     convolution. others: the places of streams, which must be constant along columns.
     """
@@ -73,13 +73,13 @@ def norm(factor: int, terms: int) -> int:
 class Columns(NamedTuple):
     """The type of the columns' elements, and their distance in elements, 1 or 2; 0: elements are gathered.
 
-    spread: whether every second element of an output's line is written. kept: whether there are more tiles than one. cut:
+    alternate: whether every second element of an output's line is written. kept: whether there are more tiles than one. cut:
     whether there is a single panel, which is partial.
     """
 
     data_type: DataType
     step: int
-    spread: bool
+    alternate: bool
     kept: bool
     cut: bool
 
@@ -106,7 +106,7 @@ class _Decided(Refining):
 class _InPlace(StoredTiles):
     def __init__(self, target: Target, rows: int, across: int, key: EpilogueKey, columns: Columns) -> None:
         super().__init__(target, rows, across, columns.cut, key)
-        self.data_type, self.step, self.spread, self.more, _ = columns
+        self.data_type, self.step, self.alternate, self.more, _ = columns
         self.size = self.data_type.dtype.itemsize
         self.reader = Reader(self.body, self.data_type, 2, self.lanes)
 
@@ -118,7 +118,7 @@ class _InPlace(StoredTiles):
         self.lower, self.upper = (body.op(f"alloca [{self.rows} x double], align 64") for _ in range(2))
         self.place = body.op("alloca [8 x i64], align 8")
         # of the tile that waits: its row, its column, and the number of tiles up to it; whether all masks are full; and if
-        # outputs are spread, where its vectors are
+        # elements are alternate, where its vectors are
         self.masks = body.at("%wide", body.op(f"mul i64 %terms, {self.across * lanes * 8}"))
         self.norm = Value(body, body.op("bitcast i64 %norm to double"), WIDE)
 
@@ -223,7 +223,7 @@ class _InPlace(StoredTiles):
                 y, x = body.op(f"udiv i64 {column}, %n2"), body.op(f"urem i64 {column}, %n2")
                 offset = body.op(f"add i64 {body.op(f'mul i64 {y}, %b1')}, {body.op(f'mul i64 {x}, {self.step * self.size}')}")
                 self.starts.append(body.at("%b", offset))
-                if self.spread:
+                if self.alternate:
                     y_to, x_to = (body.op(f"mul i64 {v}, %{s}{self.last}") for v, s in ((y, "y"), (x, "s")))
                     self.outputs.append(body.op(f"add i64 {y_to}, {x_to}"))
                 for test in (f"sge i64 {y}, %from1", f"slt i64 {y}, %end1", f"sge i64 {x}, %from2"):
@@ -365,12 +365,12 @@ class _InPlace(StoredTiles):
         return body.either(waits, store, lambda: [noted])[0]
 
     def _line(self, row: str, m: int | str, column: str) -> str:
-        if not self.spread:
+        if not self.alternate:
             return super()._line(row, m, column)
         return self.body.at(f"%p{self.last}", self.body.op(f"mul i64 {self._number(row, m)}, %r{self.last}"))
 
     def _write(self, bits: Value, at: str, n: int) -> None:
-        if not self.spread:
+        if not self.alternate:
             super()._write(bits, at, n)
             return
         body, kind = self.body, bits.kind

@@ -40,12 +40,12 @@ class PackedPlan(FloatPlan):
         self.at_once = not p.target.later and at_once.serves(p.target, p.layout, self.key, p.tuning.at_once_terms)
         found, size = p.layout, p.factors[1].dtype.itemsize
         self.step = None  # between columns that are read in place
-        self.spread = False  # whether every second element of an output's line is written
+        self.alternate = False  # whether every second element of an output's line is written
         if self.floats and self.packed_columns is None and not p.target.later:
             step = in_place.step(p.target, found, size)
             if step and not self.at_once:
-                self.spread = in_place.spreads(p.target, found, self.key, self.places[:-1], p.tuning.at_once_terms)
-            if self.at_once or self.spread:
+                self.alternate = in_place.alternates(p.target, found, self.key, self.places[:-1], p.tuning.at_once_terms)
+            if self.at_once or self.alternate:
                 self.step = step
         if self.step is not None:
             channels = found.b_term * np.arange(found.channels)[:, None]
@@ -207,7 +207,7 @@ class PackedPlan(FloatPlan):
         values["done"] = self.pack.done
         assert self.step is not None
         cut = len(columns) % (across * self.lanes) > 0
-        kind = in_place.Columns(self.factors[1], self.step, self.spread, len(some) > height, cut)
+        kind = in_place.Columns(self.factors[1], self.step, self.alternate, len(some) > height, cut)
         code = engine.compiled(in_place.stored, self.target, height, across, key, kind)
         factor, (_, b1, b2) = bound_factor(found.terms + 4), found.b.columns
         own: Arguments = {
