@@ -121,25 +121,25 @@ def test_weights_of_4_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_activations_of_16_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tuned(monkeypatch, tuning, planes=1)
     seen = Seen(quantised, monkeypatch)
-    layers = [Layer(sizes=(5, 40, 19)), Layer("int16", y="int8", sizes=(1, 9, 5), window=Window())]
-    for layer in layers:
+    layers = [Layer("int16", y="int8", sizes=(1, 9, 5), window=Window()), Layer(sizes=(5, 40, 19))]
+    for layer in layers if SOAK > 1 else layers[:1]:
         model, x = made(layer, 1)
         seen.run(anydml.onnx.load(model).graph(), outputs(layer, x), x=x)
-    assert seen.emulated(monkeypatch, tmp_path, of_planes).compared == 2 * (5 * 19 + 5 * 63)
+    assert seen.emulated(monkeypatch, tmp_path, of_planes).compared >= 2 * 5 * 63
 
 
 def test_bfloat16(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A product, and the root of every number."""
+    """The root of every number, and in `make soak` a product."""
     rng, t = np.random.default_rng(1), TensorDesc
     a, b = (rng.standard_normal(sizes).astype(ml_dtypes.bfloat16) for sizes in ((1, 1, 20, 30), (1, 1, 30, 40)))
     every = np.arange(1 << 16, dtype=np.uint16).view(ml_dtypes.bfloat16)
     product = dml.Gemm(a_tensor=t.of(a), b_tensor=t.of(b), output_tensor=t("BFLOAT16", (1, 1, 20, 40)))
     root = dml.ElementWiseSqrt(input_tensor=t.of(every), output_tensor=t.of(every))
     cases: list[tuple[ModuleType, Any, dict[str, Any]]] = [
-        (floats, product, {"a_tensor": a, "b_tensor": b}),
         (maps, root, {"input_tensor": every}),
+        (floats, product, {"a_tensor": a, "b_tensor": b}),
     ]
-    for family, desc, inputs in cases:
+    for family, desc, inputs in cases if SOAK > 1 else cases[:1]:
         seen, output = Seen(family, monkeypatch), np.zeros(desc.output_tensor.sizes, ml_dtypes.bfloat16)
         compiled = dml.Device(threads=1, feature_level="EXTENDED").compile(desc)
         compiled.bind(**inputs, output_tensor=output).execute()

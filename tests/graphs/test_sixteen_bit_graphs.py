@@ -279,8 +279,7 @@ def test_zero_points_of_weights(ran: Ran) -> None:
 
 
 @pytest.mark.skipif(not AVAILABLE, reason="no page can be made inaccessible here")
-@pytest.mark.parametrize("window", [None, Window()])
-@pytest.mark.parametrize("at_end", [False, True])
+@pytest.mark.parametrize(("at_end", "window"), [(False, None), (True, None), (True, Window())])
 def test_nothing_beside_the_tensors_is_read_or_written(at_end: bool, window: Window | None) -> None:
     for isa in [target.name for target in targets()][: None if SOAK > 1 else 1]:
         layer = Layer(sizes=(3, 9, 5) if window else (3, 37, 21), window=window)
