@@ -15,6 +15,8 @@ STATES = ((1, 2, 3, 4, 5, 6), (FULL - 1, FULL, 0, 0, 7, 8), (FULL, FULL, FULL, F
 def test_bits_are_those_of_the_reference(count: int) -> None:
     for state in STATES:
         given = np.array(state, np.uint32)
-        made = [dml.random_generator(given, output_sizes=(count,), device=dml.Device(d, threads=1)) for d in ("reference", "cpu")]
+        made = [
+            dml.random_generator(given, output_sizes=(count,), device=dml.Device(d, threads=1)) for d in ("reference", "cpu")
+        ]
         for a, b in zip(*made, strict=True):
             assert np.array_equal(a, b)
