@@ -27,6 +27,7 @@ from benchmarks import (
     digits,
     graphs,
     history,
+    huge_pages,
     language,
     maps,
     matmuls,
@@ -77,6 +78,7 @@ PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "types": types.run,
     "avx2": narrow.run,
     "threads": threads.run,
+    "pages": huge_pages.run,
 }
 BY_NAME = {"torch": torch_networks.run}  # parts that need what the others do not
 RESULTS = Path(__file__).with_name("results.json")

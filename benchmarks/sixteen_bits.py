@@ -20,11 +20,14 @@ from benchmarks.convolutions import SHAPES, Shape
 from benchmarks.timing import best
 
 KINDS = (("uint16", "uint16"), ("uint16", "uint8"), ("uint8", "uint8"))  # of x and the output
-PRODUCTS = {"64 x 768 x 768": (64, 768, 768), "1 x 768 x 3072": (1, 768, 3072)}
+PRODUCTS: dict[str, tuple[int, int, int]] = {"64 x 768 x 768": (64, 768, 768), "1 x 768 x 3072": (1, 768, 3072)}
 
 
 def model(s: Shape | tuple[int, int, int], of_x: str, of_y: str) -> tuple[ModelProto, Any, tuple[int, ...]]:
     """A layer, an input and the sizes of its output. Elements of x are normal, and outputs use a quarter of their range."""
+    sizes: tuple[int, ...]
+    made: tuple[int, ...]
+    filters: tuple[int, ...]
     rng, (ends, limits) = np.random.default_rng(0), (np.iinfo(kind) for kind in (of_x, of_y))
     if isinstance(s, Shape):
         sizes, made = (1, s.read, s.size, s.size), (1, s.written, s.output, s.output)
@@ -64,7 +67,8 @@ def model(s: Shape | tuple[int, int, int], of_x: str, of_y: str) -> tuple[ModelP
 def run(seconds: float = 0.3) -> list[dict[str, Any]]:
     rows = []
     print(f"\n{'QDQ layer, one thread':46} {'x, y':16} {'ms':>8} {'x 8 bits':>9} {'operators':>10}  kernel")
-    for name, s in {**PRODUCTS, **SHAPES}.items():
+    layers: dict[str, Shape | tuple[int, int, int]] = {**PRODUCTS, **SHAPES}
+    for name, s in layers.items():
         calls: dict[str, Callable[[], object]] = {}
         kernels = {}
         for kinds in KINDS:

@@ -285,6 +285,16 @@ def test_generated_calls_have_the_bytes_of_the_cpu(name: str, there: dml.Device,
     ran(compared(there, drawn, family, few if SOAK == 1 else 100 * SOAK), 1)
 
 
+def test_no_random_word_is_written_beside_the_tensor(there: dml.Device) -> None:
+    """The seventh element of six would be in a gap."""
+    state = TensorDesc(DataType.UINT32, (1, 1, 1, 6))
+    output = TensorDesc(DataType.UINT32, (2, 1, 1, 3), strides=(1, 12, 12, 4))
+    desc = dml.RandomGenerator(input_state_tensor=state, output_tensor=output)
+    inputs = dict(input_state_tensor=np.arange(6, dtype=np.uint32).reshape(1, 1, 1, 6))
+    got, want = computed(there, desc, inputs, "random"), computed(dml.Device("cpu"), desc, inputs)
+    np.testing.assert_array_equal(got["output_tensor"], want["output_tensor"])
+
+
 def test_long_lines_and_work_in_pieces(there: dml.Device, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
     """Several levels of sums, several batches of lines, chunks of more elements, and launches of a few numbers."""
     monkeypatch.setattr(order, "BLOCK", 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import random
 from typing import Any
@@ -19,7 +20,17 @@ from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.code.values import Body
 from anydml.kernels.undecided.lists import UndecidedList, each_bit
 from anydml.kernels.undecided.places import Numbering, in_order
-from anydml.kernels.undecided.state import COUNT, ENDED, PLACE, ROW, STATE_WORDS, UndecidedLists, in_phases, state_and_list
+from anydml.kernels.undecided.state import (
+    COUNT,
+    ENDED,
+    PLACE,
+    ROW,
+    STATE_WORDS,
+    UndecidedLists,
+    in_phases,
+    interleaved,
+    state_and_list,
+)
 from every_kernel import Ran
 
 needs_code = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
@@ -66,6 +77,46 @@ def test_phases_that_have_not_begun_stay_so() -> None:
     in_phases([lists([0], seen), lists([0], seen).moved(16), lists([32], seen)])(scratch, {})
     assert seen == [(0, [[0, 0]])]
     assert scratch[[ROW, 16 + ROW, 32 + ROW]].tolist() == [ENDED, 0, 0]
+
+
+def test_a_piece_that_lists_nothing_has_ended_unless_pieces_take_turns() -> None:
+    for turns in (False, True):
+        scratch = np.zeros(STATE_WORDS + 2, np.int64)
+        UndecidedLists([0], 2, lambda *_: None, turns=turns).decide(scratch, {})
+        assert scratch[ROW] == (0 if turns else ENDED)
+
+
+def test_all_lists_of_interleaved_pieces_are_decided() -> None:
+    seen: list[Any] = []
+    scratch = np.zeros(2 * (STATE_WORDS + 8), np.int64)
+    scratch[[COUNT, 16 + COUNT]] = 1
+    interleaved([lists([0], seen), lists([16], seen)])(scratch, {})
+    assert len(seen) == 2
+
+
+COUNTING = Signature("*state *list room")
+
+
+def counting(target: Target) -> str:
+    """Count three entries."""
+    body = Body(target)
+    COUNTING.load(body)
+    for number in range(3):
+        UndecidedList(body, 1).count_entry("%room", str(7 + number))
+    body.do("ret i64 0")
+    return kernel(body, list(body.declared))
+
+
+@needs_code
+def test_entries_are_counted_beyond_the_room_of_a_list_and_not_stored_there() -> None:
+    target = targets()[-1]
+    scratch = np.zeros(STATE_WORDS + 8, np.int64)
+    at = address_of(scratch)
+    code = engine.compiled(counting, target)
+    arguments = np.array([at, at + 8 * STATE_WORDS, 2], np.int64)
+    ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(code.address)(arguments.ctypes.data)
+    assert scratch[COUNT] == 3
+    assert scratch[STATE_WORDS:].tolist() == [7, 8, 0, 0, 0, 0, 0, 0]
 
 
 LISTING = Signature("*state *list room bits")

@@ -184,6 +184,15 @@ def test_what_is_said_of_numbers_holds(target: Target, ran: Ran) -> None:
         assert abs(mean - LOGARITHMS[target.name]) < 0.002, f"bounds have changed: the mean logarithm is {mean:.4f}"
 
 
+@every_target
+def test_an_integer_whose_number_is_nearly_one_is_undecided(target: Target) -> None:
+    """e^x e^-x as INT32, which is 0 or 1."""
+    nodes = (Node("stream", (), (0, F32)), Node("neg", (0,), None), Node("exp", (0,), None), Node("exp", (1,), None))
+    product = (*nodes, Node("mul", (2, 3), None), Node("held", (4,), DataType.INT32))
+    found = shown(target, normal_form(product), (F32,), [np.array([1.0, 2.0, 3.5, -0.7], np.float32)])
+    assert found.guard.all()
+
+
 def judge(
     target: Target,
     formula: NormalForm,

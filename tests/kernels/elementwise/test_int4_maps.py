@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 from math import prod
 from typing import Any
@@ -46,6 +47,14 @@ def named(name: str) -> Any:
     found = operators.find(name)
     assert found is not None
     return found
+
+
+@every_target
+def test_a_half_without_an_element_is_0(target: Target) -> None:
+    source, made = np.full(64, 0xFF, np.uint8), np.zeros(64, np.uint8)
+    numbers = np.array([source.ctypes.data, made.ctypes.data, 0, 3, 5], np.int64)  # three bytes of five elements
+    ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(engine.compiled(int4.packed, target).address)(numbers.ctypes.data)
+    assert made[:4].tolist() == [0xFF, 0xFF, 0x0F, 0]
 
 
 @pytest.mark.parametrize("name", NAMES)

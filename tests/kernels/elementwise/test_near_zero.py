@@ -21,6 +21,7 @@ CASES = {
     "hard swish": (dml.ActivationHardSwish(input_tensor=F32, output_tensor=F32), True),
     "falling": (dml.ActivationHardSwish(input_tensor=F32, output_tensor=F32, alpha=-0.3, beta=0.25), True),
     "a slope of 24 bits": (dml.ActivationHardSwish(input_tensor=F32, output_tensor=F32, alpha=0.5, beta=THIRD), True),
+    "a slope of two digits": (dml.ActivationHardSwish(input_tensor=F32, output_tensor=F32, alpha=0.5, beta=0.75), True),
     "too steep beside its slope": (dml.ActivationHardSwish(input_tensor=F32, output_tensor=F32, alpha=3e38, beta=0.5), False),
     "level": (dml.ActivationHardSwish(input_tensor=F32, output_tensor=F32, alpha=0.0, beta=0.5), False),
     "a sigmoid that is 1": (dml.ActivationHardSwish(input_tensor=F32, output_tensor=F32, alpha=0.2, beta=1.0), False),
@@ -42,7 +43,8 @@ def tiny(seed: int) -> NDArray[np.float32]:
             np.ldexp(rng.integers(1, 64, 600), exponents),
             np.ldexp(1 + rng.random(600), exponents),
             np.ldexp(1 + rng.integers(-2, 3, 200) * 2.0**-23, rng.integers(-63, -57, 200)),
-            np.ldexp(rng.integers(1, 40, 380), -149),
+            np.ldexp(rng.integers(1, 40, 340), -149),
+            np.ldexp(rng.integers(5592406, 11184810, 40) | 1, rng.integers(-83, -76, 40)),  # 3/4 of these is a tie
             [
                 0.0,
                 -0.0,

@@ -56,12 +56,14 @@ def elements(kind: str, sizes: tuple[int, ...], dtype: str, rng: np.random.Gener
         "odd": np.where(rng.random(sizes) < 0.03, rng.choice([np.inf, -np.inf, np.nan, -0.0], sizes), x),
         "least": x * (2.0**-147 if dtype == "float32" else 2.0**-22),
         "large": x * (2.0**127 if dtype == "float32" else 2.0**15),
+        # infinities beside elements that are so large that all of them seem to have exact sums
+        "high": np.where(rng.random(sizes) < 0.1, np.inf, (1 + abs(x)) * (2.0**124 if dtype == "float32" else 2.0**12)),
     }[kind]
     with np.errstate(over="ignore"):
         return x.astype(dtype)
 
 
-KINDS = ("near", "whole", "above", "below", "far", "odd", "least", "large")
+KINDS = ("near", "whole", "above", "below", "far", "odd", "least", "large", "high")
 SCALES = (2.0, 1.5, 0.5, 1.3, 3.0, 7 / 3, 0.8, 0.4)
 
 

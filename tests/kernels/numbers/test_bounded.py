@@ -13,7 +13,9 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import product
+from types import SimpleNamespace
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import gmpy2
 import numpy as np
@@ -29,7 +31,13 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.numbers.floats import arithmetic, choices, comparisons, numbers, rounding, transcendental
+from anydml.kernels.elementwise import magnitudes, sloped, standardised
+from anydml.kernels.elementwise.formula import FormulaWalk
+from anydml.kernels.nests import items
+from anydml.kernels.nests.folds import Fold, NestSum, extreme
+from anydml.kernels.nests.tables import Tables
+from anydml.kernels.numbers import singles
+from anydml.kernels.numbers.floats import arithmetic, choices, comparisons, numbers, recorded, rounding, transcendental
 from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.functions.paired import PairInterval
 from anydml.kernels.numbers.known import ANYTHING, Known, known_integer
@@ -37,13 +45,14 @@ from anydml.kernels.numbers.lanes import Truth, in_lanes
 from anydml.kernels.numbers.measured import arithmetic as of_real
 from anydml.kernels.numbers.measured import decisions, functions
 from anydml.kernels.numbers.measured.real import Real
+from anydml.schema.node import Constant
 from every_kernel import SOAK, Ran, without_dot_products
-from number_kernels import called
+from number_kernels import applied, called
 
 pytestmark = pytest.mark.skipif(not without_dot_products(), reason="no code is emitted for this processor")
 
 Array = NDArray[Any]
-COUNT = 48 * SOAK
+COUNT = 96 * SOAK
 JUDGED = 30  # so many results of an operation, or a few more, are compared with exact numbers; in `make soak`, all of them
 DOUBLE = Known(quantum=-1074, digits=53, least=-1074)
 REL = 2.0**-30
@@ -72,7 +81,7 @@ class Said(NamedTuple):
 
 # --- operands: a form makes a number of a value, and of a rest or a bound ---
 
-FUNCTIONS = {*transcendental.KINDS, "real pow"}
+FUNCTIONS = {*transcendental.KINDS, "real pow", "cut power"}
 
 Form = Callable[[Value, Value], Any]
 
@@ -83,7 +92,7 @@ def _single(x: Value) -> Value:
 
 def _guard(x: Value) -> Value:
     """Some lanes of operands, in which nothing is known of them."""
-    return x.magnitude().compared("oeq", 2.0**10)
+    return (x.magnitude() - 8.5).magnitude().compared("ole", 2.0)
 
 
 FORMS: dict[str, Form] = {
@@ -100,7 +109,9 @@ FORMS: dict[str, Form] = {
     "real err": lambda x, err: Real(x, err, guard=_guard(x)),
     "third": lambda x, err: Real(x, err, factor=THIRD, guard=_guard(x)),
     "fine": lambda x, err: Real(x, err, factor=FINE),
-    "divisor": lambda x, _: Real(rounding.rounded_to_whole("truncate", x.magnitude() * 0 + 7.0), known=known_integer(0, 9)),
+    "divisor": lambda x, _: Real(
+        rounding.rounded_to_whole("truncate", x.magnitude() * 0 + 7.0), known=known_integer(0, 9), guard=_guard(x)
+    ),
 }
 RELATIVE = {"rel": REL, "far": REL, "positive": REL, "once": numbers.U}
 FACTORS = {"third": THIRD, "fine": FINE}
@@ -125,6 +136,8 @@ def nearest(data_type: DataType, t: Any) -> Any:
 
 
 def said(made: Any, like: Value) -> Said:
+    if isinstance(made, Said):
+        return made
     if isinstance(made, Truth):
         return Said(made.mask.body.chosen(made.mask, like.lift(1.0), 0.0), None, made.guard)
     if isinstance(made, Real):
@@ -141,7 +154,99 @@ class Operation(NamedTuple):
 
     emitted: Callable[..., Any]
     forms: Sequence[Sequence[str]]
-    exact: Callable[..., Any]
+    exact: Callable[..., Any] | None  # None: results are only compared with the record
+
+
+def ordered(x: Number, y: Number) -> Truth:
+    """x < y, and -y < -x, both of which may be undecided."""
+    other = comparisons.compared("less", choices.negative(y), choices.negative(x))
+    return comparisons.compared("less", x, y).joined("both", other)
+
+
+def as_recorded(x: Number) -> Said:
+    """The claim that a probe stores of a number."""
+
+    def told(head: Value, tail: Value, bound: Value, unclaimed: Value | None, bits: int) -> tuple[Value, Value]:
+        found.append(Said(head + tail, bound.magnitude() + head.magnitude() * 2.0**-52, unclaimed))
+        return head, tail
+
+    found: list[Said] = []
+    with patch.object(recorded, "claimed", told):
+        recorded.number(x, rounding._ends, 32)
+    return found[0]
+
+
+def folded(fold: Callable[[Real], Fold], a: Real, b: Real) -> Any:
+    """Both terms, by the loop of a nest."""
+    there, made = items.truth(a.body, True), fold(a)
+    return made.finished(made.step(made.step(made.starts(), a, there, None), b, there, None))
+
+
+def indexed(x: Real) -> Real:
+    """The integer part, as an index and back."""
+    return items.position(items.index(decisions.to_whole("truncate", x)))
+
+
+def tabled(x: Real) -> Any:
+    """What a nest keeps in a table, and loads."""
+    body, lanes = x.body, x.value.kind.lanes
+    tables: Any = object.__new__(Tables)
+    tables.body, tables.lanes, tables.key, tables.dimension, tables.slots = body, lanes, SimpleNamespace(lane=0), 0, 0
+    tables.start, tables.pitch = body.op(f"alloca [{64 * 4} x i8], align 64"), "64"
+    return tables._loaded([tables._kept(x, "0")], "0")[0]
+
+
+def share(x: Number) -> Said:
+    """The relative bound of what is multiplied by a number."""
+    found, unsure = standardised.shares(x)
+    return Said(in_lanes(found, x.wide().kind.lanes), None, unsure)
+
+
+def on_a_slope(x: Number, y: Number) -> Number:
+    """The element (y - x) + x (y - x) of a line."""
+    found: Number = sloped.element(sloped.line("mnc", [x, x, x]), y, y)[0]
+    return found
+
+
+def limited(x: Number) -> Said:
+    """A node that a function's limit replaces at an infinity of its argument."""
+    size = magnitudes._of_number(x)._replace(guard=None)
+    walk: Any = SimpleNamespace(number=lambda _: x)
+    nodes: Any = (None, None, ("limits", (0, 1), (("high", "0"),)))
+    made = magnitudes._made(walk, nodes, 2, {0: size, 1: size})
+    assert made is not None
+    return Said(made.low, None, made.guard)
+
+
+def once_scaled(x: Number) -> Any:
+    """3 x + 5 as FLOAT64."""
+    constants = {n: Constant(Fraction(n), False) for n in (3, 5)}
+    walk: Any = SimpleNamespace(
+        body=x.body, nodes=[("mul", (0, 3), None)], data_type=DataType.FLOAT64, number=lambda _: x, items=constants
+    )
+    return FormulaWalk._scaled(walk, 0, 0, 5)
+
+
+def of_expm1(x: Number) -> Said:
+    """The size of e^x - 1, which is known where |x| is below 1."""
+    nodes: Any = (None, ("expm1", (0,), None))
+    made = magnitudes._made(SimpleNamespace(), nodes, 1, {0: magnitudes._of_number(x)})  # type: ignore[arg-type]
+    assert made is not None
+    return Said(made.low, None, made.guard)
+
+
+def reached(x: Number, limit: Number) -> Said:
+    """A bound of 1 where a finite number reaches a limit."""
+    assert x.single is not None
+    assert limit.single is not None
+    found = standardised.reaches(x.single, limit.single.magnitude(), certain=False)
+    one = x.wide().lift(1.0)
+    return Said(one, one.body.chosen(found, one, 0.0), None)
+
+
+def larger_size(x: Number, y: Number) -> Said:
+    found = magnitudes._extreme(magnitudes._of_number(x), magnitudes._of_number(y), larger=True)
+    return Said(found.low, None, found.guard)
 
 
 def of_two(emitted: Callable[..., Any], exact: Callable[..., Any], forms: Sequence[str]) -> Operation:
@@ -160,7 +265,8 @@ OPERATIONS: dict[str, Operation] = {
     "square": of_one(lambda x: arithmetic.multiply(x, x), of_fraction(lambda x: x * x), FLOATS),
     "root": of_one(arithmetic.root, of_function(gmpy2.sqrt), FLOATS),
     "max": of_two(partial(choices.extreme, which="maximum"), max, ("exact", "sum", "rel", "err")),
-    "less": of_two(partial(comparisons.compared, "less"), operator.lt, ("exact", "sum", "rel", "err", "far")),
+    "less": of_two(partial(comparisons.compared, "less"), operator.lt, FLOATS),
+    "ordered": of_two(ordered, operator.lt, ("rel", "err")),
     "floor": of_one(partial(rounding.to_whole, "floor"), of_fraction(partial(whole, "floor")), FLOATS[:-1]),
     "half_to_even": of_one(
         partial(rounding.to_whole, "half_to_even"), of_fraction(partial(whole, "half_to_even")), FLOATS[:-1]
@@ -184,6 +290,19 @@ OPERATIONS: dict[str, Operation] = {
         [(x, y) for x in ("exact", "sum", "err") for y in ("single",)],
         of_function(REAL["pow"]),
     ),
+    "negated": of_one(magnitudes._negated, operator.neg, ("rel", "err")),
+    "larger size": Operation(larger_size, [*product(("rel", "err"), repeat=2)], None),
+    "size of expm1": Operation(of_expm1, [("rel",), ("err",)], None),
+    "reached": Operation(reached, [("single", "single")], None),
+    "limited": Operation(limited, [("rel",), ("err",)], None),
+    "scaled": of_one(once_scaled, of_fraction(lambda x: 3 * x + 5), ("single",)),
+    "share": Operation(share, [(form,) for form in FLOATS[:-1]], None),
+    "slope": Operation(on_a_slope, [("err", "single"), ("sum", "single")], of_fraction(lambda x, y: (y - x) * (x + 1))),
+    "recorded": of_one(as_recorded, lambda x: x, FLOATS),
+    # from exponents of 62 on, powers of integers are only known to be large
+    "cut power": Operation(
+        lambda x, y: transcendental.cut_power(x, y, "wide"), [("single", "single"), ("err", "single")], None
+    ),
     "real add": of_two(of_real.add, operator.add, (*REALS, "fine")),
     "real multiply": of_two(of_real.multiply, operator.mul, REALS),
     "real divide": Operation(of_real.divide, [*product(REALS, (*REALS, "divisor"))], of_fraction(operator.truediv)),
@@ -191,6 +310,16 @@ OPERATIONS: dict[str, Operation] = {
     "real root": of_one(decisions.root, of_function(gmpy2.sqrt), REALS),
     "real max": of_two(partial(decisions.extreme, largest=True), max, ("real", "real err")),
     "real less": of_two(partial(decisions.compared, "less"), operator.lt, ("real", "real err")),
+    "nest sum": Operation(
+        partial(folded, lambda a: NestSum(a.body, a, items.truth(a.body, True), a.value.kind.lanes, 2)),
+        [("real", "real"), ("real err", "real err")],
+        operator.add,
+    ),
+    "nest max": of_two(
+        partial(folded, lambda a: extreme("max", a.body, a, items.truth(a.body, True), a.value.kind.lanes)), max, ("real err",)
+    ),
+    "index": of_one(indexed, of_fraction(partial(whole, "truncate")), ("real", "real err")),
+    "table": of_one(tabled, lambda x: x, ("real err",)),
     "real pow": Operation(functions.power, [("real", "real"), ("real err", "real")], of_function(REAL["pow"])),
 }
 
@@ -308,12 +437,14 @@ def ends(form: str, x: Array, lane: int) -> list[Any] | None:
 def judge(name: str, names: Sequence[str], given: list[Array], made: Array, lane: int, factor: Fraction) -> bool:
     """Whether a result was compared with the exact one."""
     value, err, guard = made[:, lane].tolist()
+    if (exact := OPERATIONS[name].exact) is None:
+        return True
     numbers_ = [ends(form, x, lane) for form, x in zip(names, given, strict=True)]
     if guard or not math.isfinite(err) or any(x is None for x in numbers_):
         return False
     found = False
     for args in product(*numbers_):  # type: ignore[arg-type]
-        t = OPERATIONS[name].exact(*args)
+        t = exact(*args)
         told_of = [(form, x[:, lane].tolist()) for form, x in zip(names, given, strict=True)]
         text = f"{name} of {told_of} is {value!r} within {err!r}"
         if t is None or abs(t) > LARGEST:  # not defined, or infinite
@@ -327,48 +458,63 @@ def judge(name: str, names: Sequence[str], given: list[Array], made: Array, lane
 
 
 RECORDS: dict[str, Told] = {
-    "add": Told(36.132, 1487, 8, 93),
-    "multiply": Told(-36.875, 1242, 186, 195),
-    "divide": Told(-32.781, 1191, 137, 241),
-    "scaled pair": Told(-16.969, 41, 0, 43),
-    "square": Told(-86.713, 199, 50, 30),
-    "root": Told(-32.268, 153, 14, 34),
-    "max": Told(-0.282, 603, 114, 13),
-    "less": Told(0.0, 0, 1059, 141),
-    "floor": Told(0.0, 0, 176, 53),
-    "half_to_even": Told(0.0, 0, 192, 35),
-    "exp": Told(-56.636, 50, 0, 44),
-    "expm1": Told(-70.578, 55, 0, 39),
-    "log": Told(-42.53, 40, 0, 25),
-    "sin": Told(-100.248, 76, 2, 14),
-    "cos": Told(-34.849, 78, 0, 14),
-    "tan": Told(-122.31, 60, 2, 30),
-    "asin": Told(-173.655, 33, 4, 26),
-    "acos": Told(-47.921, 34, 3, 26),
-    "atan": Told(-62.807, 91, 4, 1),
-    "sinh": Told(-83.893, 50, 0, 46),
-    "cosh": Told(-5.094, 54, 0, 42),
-    "tanh": Told(-63.926, 91, 4, 1),
-    "asinh": Told(-80.023, 83, 5, 1),
-    "acosh": Told(-39.433, 29, 2, 20),
-    "atanh": Told(-252.222, 25, 5, 20),
-    "erf": Told(-92.921, 89, 2, 3),
-    "erfc": Told(2.387, 57, 0, 39),
-    "sigmoid": Told(-41.678, 70, 0, 26),
-    "softplus": Told(-14.07, 82, 0, 12),
-    "log1p": Told(-110.782, 47, 1, 0),
-    "stored as FLOAT32": Told(0.0, 0, 250, 38),
-    "stored as FLOAT16": Told(0.0, 0, 261, 27),
-    "stored as BFLOAT16": Told(0.0, 0, 256, 32),
-    "pow": Told(-42.452, 62, 0, 63),
-    "real add": Told(13.363, 622, 41, 57),
-    "real multiply": Told(4.144, 275, 64, 56),
-    "real divide": Told(-57.65, 336, 77, 125),
-    "real plain": Told(-43.206, 119, 14, 4),
-    "real root": Told(-45.009, 37, 20, 59),
-    "real max": Told(-9.808, 85, 98, 1),
-    "real less": Told(0.0, 0, 166, 26),
-    "real pow": Told(-57.531, 31, 4, 46),
+    "add": Told(32.618, 2834, 15, 334),
+    "multiply": Told(-42.721, 2384, 362, 516),
+    "divide": Told(-25.319, 2296, 292, 582),
+    "scaled pair": Told(-15.052, 75, 0, 88),
+    "square": Told(-80.645, 391, 94, 70),
+    "root": Told(-37.965, 289, 26, 73),
+    "max": Told(-1.188, 1156, 239, 67),
+    "less": Told(0.0, 0, 2953, 503),
+    "ordered": Told(0.0, 0, 309, 75),
+    "floor": Told(0.0, 0, 348, 105),
+    "half_to_even": Told(0.0, 0, 368, 89),
+    "exp": Told(-60.446, 109, 0, 80),
+    "expm1": Told(-42.278, 116, 0, 73),
+    "log": Told(-43.634, 81, 0, 43),
+    "sin": Told(-106.315, 153, 8, 24),
+    "cos": Told(-37.888, 161, 0, 24),
+    "tan": Told(-128.97, 123, 8, 54),
+    "asin": Told(-208.234, 74, 6, 32),
+    "acos": Told(-47.73, 78, 2, 32),
+    "atan": Told(-93.652, 180, 6, 3),
+    "sinh": Told(-124.633, 106, 0, 83),
+    "cosh": Told(-15.159, 112, 0, 77),
+    "tanh": Told(-94.522, 180, 6, 3),
+    "asinh": Told(-60.331, 170, 6, 7),
+    "acosh": Told(-20.618, 56, 1, 42),
+    "atanh": Told(-213.922, 50, 6, 40),
+    "erf": Told(-89.385, 177, 8, 4),
+    "erfc": Told(-6.225, 126, 0, 63),
+    "sigmoid": Told(-22.278, 132, 0, 58),
+    "softplus": Told(-6.323, 162, 0, 27),
+    "log1p": Told(-96.609, 92, 2, 0),
+    "stored as FLOAT32": Told(0.0, 0, 497, 79),
+    "stored as FLOAT16": Told(0.0, 0, 513, 63),
+    "stored as BFLOAT16": Told(0.0, 0, 514, 62),
+    "pow": Told(-54.999, 105, 0, 140),
+    "negated": Told(-38.103, 151, 16, 18),
+    "larger size": Told(0.0, 0, 242, 122),
+    "size of expm1": Told(0.0, 0, 57, 127),
+    "reached": Told(0.0, 41, 55, 0),
+    "limited": Told(0.0, 0, 161, 18),
+    "scaled": Told(-36.833, 83, 0, 5),
+    "share": Told(0.0, 0, 393, 87),
+    "slope": Told(-19.795, 145, 1, 21),
+    "recorded": Told(-26.82, 503, 30, 22),
+    "cut power": Told(-70.399, 19, 45, 114),
+    "real add": Told(16.998, 1202, 76, 159),
+    "real multiply": Told(8.072, 526, 117, 156),
+    "real divide": Told(-47.238, 637, 158, 284),
+    "real plain": Told(6.379, 237, 23, 19),
+    "real root": Told(-35.541, 84, 44, 108),
+    "real max": Told(-1.282, 161, 187, 17),
+    "real less": Told(0.0, 0, 330, 54),
+    "nest sum": Told(-134.918, 128, 34, 16),
+    "nest max": Told(17.877, 74, 13, 8),
+    "index": Told(0.0, 0, 125, 67),
+    "table": Told(-50.657, 75, 14, 5),
+    "real pow": Told(-57.805, 65, 5, 83),
 }
 
 
@@ -384,7 +530,19 @@ def test_what_is_said_of_numbers_with_bounds_holds(name: str, ran: Ran) -> None:
                 count += sum(judge(name, names, given[c], made[c], lane, factor) for lane in range(c % step, COUNT, step))
         ran(count, 1)
         if SOAK == 1 and target.architecture == "x86":
-            assert told(made) == RECORDS[name], "a bound or a guard has changed"
+            found, record = told(made), RECORDS[name]
+            changed = abs(found.mean - record.mean) > 0.01 or found[1:] != record[1:]
+            assert not changed, f"a bound or a guard has changed: {found}"
+
+
+def test_ends_that_are_a_place_apart_do_not_agree() -> None:
+    """A place of BFLOAT16 is 2^16 places of FLOAT32."""
+
+    def agreed(x: Value) -> Value:
+        _, same = singles.agreed(x, (x.bits() + (1 << 16)).cast(x.kind), DataType.BFLOAT16)
+        return x.body.chosen(same, x, 0.0)
+
+    assert not applied(targets()[0], agreed, ("float", "float"), np.array([1.0, 1.25, -3.0, 7.1], np.float32)).any()
 
 
 if __name__ == "__main__":

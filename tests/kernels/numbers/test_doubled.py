@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import gmpy2
 import numpy as np
@@ -20,10 +21,12 @@ import pytest
 from gmpy2 import mpfr, mpq
 from numpy.typing import NDArray
 
+from anydml import DataType
 from anydml.kernels.code import engine
 from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import precise
 from anydml.kernels.numbers.doubled.arithmetic import (
     Precise,
     absolute,
@@ -39,6 +42,7 @@ from anydml.kernels.numbers.doubled.arithmetic import (
 )
 from anydml.kernels.numbers.doubled.functions import function
 from anydml.kernels.numbers.doubled.levels import softsign
+from anydml.kernels.numbers.floats import recorded
 from anydml.kernels.numbers.functions.pairs import Pair
 from every_kernel import SOAK, Ran, without_dot_products
 from number_kernels import called
@@ -55,6 +59,26 @@ def less(a: Precise, b: Precise, how: str = "less") -> Precise:
     found = compared(how, a, b)
     zero = a.err.lift(0.0)
     return Precise(Pair(zero.body.chosen(found.mask, zero.lift(1.0), 0.0), zero), zero, found.guard)
+
+
+def as_integer(x: Precise) -> Precise:
+    """A number that is stored as INT64."""
+    bits, guard = precise._cut(x, DataType.INT64, False)
+    made = bits.converted("sitofp", x.err.kind)
+    return Precise(Pair(made, made.lift(0.0)), made.magnitude() * 2.0**-53, guard)
+
+
+def as_recorded(x: Precise) -> Precise:
+    """The claim that a probe stores of a number."""
+
+    def told(head: Value, tail: Value, bound: Value, unclaimed: Value | None, bits: int) -> tuple[Value, Value]:
+        found.append(Precise(Pair(head, tail), bound, unclaimed))
+        return head, tail
+
+    found: list[Precise] = []
+    with patch.object(recorded, "claimed", told), patch.object(Target, "probe", 0):
+        precise._rounded(x, DataType.FLOAT32, False)
+    return found[0]
 
 
 def of_fraction(exact: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,6 +146,8 @@ OPERATIONS: dict[str, Operation] = {
     "equal": Operation(partial(less, how="equal"), 2, of_fraction(operator.eq)),
     "max": Operation(partial(extreme, larger=True), 2, of_fraction(max)),
     "min": Operation(partial(extreme, larger=False), 2, of_fraction(min)),
+    "to INT64": Operation(as_integer, 1, of_fraction(lambda x: max(min(math.trunc(x), 2**63 - 1), -(2**63)))),
+    "recorded": Operation(as_recorded, 1, of_fraction(lambda x: x)),
     "root": Operation(root, 1, of_real(gmpy2.sqrt)),
     "softsign": Operation(softsign, 1, of_fraction(lambda x: x / (1 + abs(x)))),
     **{
@@ -251,6 +277,8 @@ RECORDS: dict[str, Told] = {
     "equal": Told(0.0, 0, 84, 12, 0),
     "max": Told(-26.99, 64, 16, 11, 3),
     "min": Told(-61.0, 72, 10, 11, 4),
+    "to INT64": Told(-26.17, 21, 40, 35, 0),
+    "recorded": Told(-102.17, 70, 11, 15, 0),
     "root": Told(-42.46, 34, 6, 56, 5),
     "softsign": Told(-246.22, 73, 3, 20, 3),
     "floor": Told(358.02, 14, 53, 29, 0),

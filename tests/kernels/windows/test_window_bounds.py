@@ -91,7 +91,7 @@ CASES = {
     "means of whole images": pooled("AVERAGE_POOLING", opposite, 8, 8, include_padding=False),
     "means of FLOAT16": halves(pooled("AVERAGE_POOLING", normal, 8, 3, include_padding=False)),
     "resampled": resampled("LINEAR", normal, 1.625),
-    "resampled wide elements": resampled("LINEAR", wide, 1.625),
+    "resampled wide elements": resampled("LINEAR", wide, 1.625)._replace(all_extents=True),
     "beside channels": beside(normal, across=True),
     "beside wide channels": beside(wide, across=True),
     "beside places": beside(normal, across=False),

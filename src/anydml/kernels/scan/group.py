@@ -190,17 +190,21 @@ class _Group:
             value = self._scaled(value, values[3])
         elif key.exclusive:
             value = zero_of_none(body, value, body.op(f"add i64 {i}, %row"))
+
+        def bound() -> Value:
+            return lost * SLACK
+
         if body.target.probe is not None:
-            self._put(i, self._record(total, rest, lost * SLACK, values[3] if key.product else None))
+            self._put(i, self._record(total, rest, bound(), values[3] if key.product else None))
             return
         self._put(i, self._bits(value))
         # where the bound is NaN, so is the tail: that of an infinity or a NaN, which are decided
         unsure = lost.compared("ogt", 0.0) & head.magnitude().compared("olt", float("inf"))
 
         def twice() -> None:
-            bound = lost * SLACK
+            error = bound()
             # a bound far below the tail is rounded when added to it, but the result is on the same side of the total
-            ends = [odd_of(*two_sum(total, rest + side)) for side in (-bound, bound)]
+            ends = [odd_of(*two_sum(total, rest + side)) for side in (-error, error)]
             if key.product:
                 ends = [self._scaled(end, values[3]) for end in ends]
             first, second = map(self._bits, ends)
