@@ -13,7 +13,9 @@ import anydml as dml
 from anydml.onnx import compare_flat, compare_judge, compare_picture, nodes, page_blocks, page_graph, read
 from anydml.onnx.bodies import own_body
 from anydml.onnx.mapping import (
+    activations,
     attention,
+    embeddings,
     fused,
     maths,
     normalization,
@@ -95,3 +97,15 @@ def test_samples_of_a_line() -> None:
     node: Any = SimpleNamespace(get=lambda name, default: default)
     x, grid = np.arange(4, dtype=np.float32).reshape(1, 1, 4), np.zeros((1, 1, 1), np.float32)
     assert samples.grid_sample(node, x, grid).tolist() == [[[1.5]]]
+
+
+def test_as_many_words_as_positions() -> None:
+    """And a softmax of operator set 13 along the last axis."""
+    table = np.arange(8, dtype=np.float32).reshape(4, 2)
+    words, scale = np.array([[0, 1, 2, 3]], np.int32), np.ones(2, np.float32)
+    node: Any = SimpleNamespace(get=lambda name, default=None: default, wants=lambda n: n == 0, opset=13)
+    made = embeddings.embed_layer_normalization(node, words, None, table, table, None, scale, scale)
+    assert made[0].shape == (1, 4, 2)
+    x = np.arange(8, dtype=np.float32).reshape(2, 2, 2)
+    along: Any = SimpleNamespace(get=lambda name, default=None: default, opset=13)
+    assert activations.over_axes(dml.activation_softmax1)(along, x).sum(axis=2) == pytest.approx(np.ones((2, 2)))
