@@ -27,6 +27,7 @@ from benchmarks import (
     digits,
     graphs,
     history,
+    huge_pages,
     language,
     maps,
     matmuls,
@@ -35,6 +36,7 @@ from benchmarks import (
     overview,
     reference,
     rest,
+    sixteen_bits,
     slices,
     small_calls,
     small_models,
@@ -71,10 +73,12 @@ PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "language": language.run,
     "digits": digits.run,
     "dequantised": dequantised.run,
+    "sixteen": sixteen_bits.run,
     "reference": reference.run,
     "types": types.run,
     "avx2": narrow.run,
     "threads": threads.run,
+    "pages": huge_pages.run,
 }
 BY_NAME = {"torch": torch_networks.run}  # parts that need what the others do not
 RESULTS = Path(__file__).with_name("results.json")

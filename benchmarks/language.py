@@ -23,6 +23,7 @@ from benchmarks.timing import best
 
 Array = NDArray[Any]
 SHAPES = [(m, n, k, block) for m in (1, 64, 512) for n, k in ((4096, 4096), (14336, 4096)) for block in (32, 128)]
+KINDS = ("11 bits", "zero points")  # scales that round no weight, as those of FLOAT16 are; and zero points other than 8
 MOST = 2**36  # multiply-adds of a product
 PROMPT = 128
 
@@ -49,17 +50,22 @@ def _peer(nodes: Any, x: Array, n: int, constants: dict[str, Array]) -> dict[str
     return {} if found is None else {"onnxruntime": found}
 
 
-def _product(m: int, n: int, k: int, block: int, device: dml.Device) -> dict[str, Any]:
+def _product(m: int, n: int, k: int, block: int, device: dml.Device, kind: str = "") -> dict[str, Any]:
+    """kind: of `KINDS`."""
     rng = np.random.default_rng(0)
     packed = rng.integers(0, 256, (n, k // block, block // 2), np.uint8)
     scales = (rng.random((n, k // block)) * 0.01 + 0.001).astype(np.float32)
     x = rng.standard_normal((m, k)).astype(np.float32)
+    if kind == "11 bits":
+        scales = scales.astype(np.float16).astype(np.float32)
+    constants = {"b": packed, "s": scales}
+    if kind == "zero points":
+        constants["z"] = rng.integers(0, 256, (n, k // block // 2), np.uint8)
 
     def nodes(level: int) -> Any:
         what = {"domain": "com.microsoft", "K": k, "N": n, "bits": 4, "block_size": block, "accuracy_level": level}
-        return [("MatMulNBits", ["a", "b", "s"], ["y"], what)]
+        return [("MatMulNBits", ["a", *constants], ["y"], what)]
 
-    constants = {"b": packed, "s": scales}
     calls = {"ours": _ours(nodes(1), x, n, constants, device), **_peer(nodes(1), x, n, constants)}
     calls |= {f"{name} at 4": call for name, call in _peer(nodes(4), x, n, constants).items()}
     if m > 1:
@@ -76,7 +82,7 @@ def _product(m: int, n: int, k: int, block: int, device: dml.Device) -> dict[str
     products = m * n * k
     limits = [min(t[f"read {name}"] for name in reading)] + ([t["adds"] * products / adds[1]] if adds is not None else [])
     row: dict[str, Any] = {
-        "product": f"{m} x {k} x {n}, blocks of {block}",
+        "product": ", ".join(filter(None, (f"{m} x {k} x {n}, blocks of {block}", kind))),
         "ms": t["ours"] * 1e3,
         "limit ms": max(limits) * 1e3,
     }
@@ -138,6 +144,7 @@ def _shown(rows: list[dict[str, Any]]) -> None:
 def run() -> list[dict[str, Any]]:
     device = dml.Device(threads=1, feature_level="EXTENDED")
     rows = [_product(*shape, device) for shape in SHAPES if shape[0] * shape[1] * shape[2] < MOST]
+    rows += [_product(*shape, device, kind) for shape in SHAPES[:2] for kind in KINDS]
     _shown(rows)
     decoded = {"decoder": f"12 layers of 768, prompt of {PROMPT}, ms", **_decoder(device)}
     _shown([decoded])

@@ -2,8 +2,9 @@
 
 The shapes are of published networks, the weights random: YuNet and RFB-640 (faces), YOLOX-nano and YOLOv3-tiny (objects),
 a classifier of traffic signs, the MNIST network of the ONNX model zoo, and a decoder with transposed convolutions. A layer is
-a convolution with a bias, fused with the function that follows it in the network. Onnxruntime computes in float32, so that a
-layer that both compute at their limit takes us twice its time.
+a convolution with a bias, fused with the function that follows it in the network. The limit is the time of its multiply-adds in
+float64 registers, which Winograd's algorithm exceeds. Onnxruntime computes in float32, so that a layer that both compute at
+their limit takes us twice its time.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from math import exp, log
+from math import exp, log, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 import anydml as dml
+from benchmarks.limits import multiply_adds
 from benchmarks.onnx_session import Node, session
 from benchmarks.timing import best
 
@@ -59,6 +61,10 @@ class Layer(NamedTuple):
     def output(self) -> tuple[int, ...]:
         sides = ((n * self.stride if self.turned else (n - 1) // self.stride + 1) for n in (self.high, self.wide))
         return 1, self.written, *sides
+
+    @property
+    def multiply_adds(self) -> int:
+        return prod(self.output) * self.read // self.groups * (1 if self.turned else self.taps**2)
 
 
 def separable(read: int, written: int, high: int, wide: int, then: str, equal: int = 1) -> list[Layer]:
@@ -129,6 +135,20 @@ SIGNS = [
     Layer(32, 64, 3, 1, 13, 13, then="relu"),
     Layer(64, 64, 3, 1, 11, 11, then="relu"),
 ]
+DS_CNN = [
+    Layer(64, 64, 3, 1, 25, 5, 64, "relu", 4),
+    Layer(64, 64, 1, 1, 25, 5, then="relu", equal=4),
+]
+RESNET_8 = [
+    Layer(3, 16, 3, 1, 32, 32, then="relu"),
+    Layer(16, 16, 3, 1, 32, 32, then="relu", equal=2),
+    Layer(16, 32, 3, 2, 32, 32, then="relu"),
+    Layer(16, 32, 1, 2, 32, 32),
+    Layer(32, 32, 3, 1, 16, 16),
+    Layer(32, 64, 3, 2, 16, 16, then="relu"),
+    Layer(32, 64, 1, 2, 16, 16),
+    Layer(64, 64, 3, 1, 8, 8),
+]
 MNIST = [
     Layer(1, 8, 5, 1, 28, 28, then="relu"),
     Layer(8, 16, 5, 1, 14, 14, then="relu"),
@@ -154,6 +174,8 @@ NETWORKS = {
     "YOLOv3-tiny": YOLO_TINY,
     "traffic signs": SIGNS,
     "MNIST, 2016": MNIST,
+    "DS-CNN": DS_CNN,
+    "ResNet-8": RESNET_8,
     "first layers": FIRST,
     "decoder": DECODER,
 }
@@ -206,30 +228,38 @@ def run(only: str = "", threads: int = 1, seconds: float = 0.1) -> list[dict[str
     """only: a word of the names of networks."""
     rows: list[dict[str, Any]] = []
     ratios: list[float] = []
+    limit = multiply_adds()
     for network, layers in NETWORKS.items():
         if only not in network:
             continue
         sums = {"ours": 0.0, "theirs": 0.0}
-        print(f"{network}: milliseconds, and our time over onnxruntime's")
+        print(f"{network}: microseconds, of the limit, onnxruntime's microseconds, and our time over these")
         for layer in layers:
             x = np.random.default_rng(1).standard_normal((1, layer.read, layer.high, layer.wide)).astype(np.float32)
             y, z = np.empty(layer.output, np.float32), np.empty(layer.output, np.float32)
             calls = {"ours": ours(layer, x, y, threads)}
             if (other := theirs(layer, x, z, threads)) is not None:
                 calls["theirs"] = other
+            if limit is not None:
+                calls["limit"] = limit[0]
             # other processes may interrupt a call on one thread
             found = best(calls, seconds=seconds, clock=time.thread_time if threads == 1 else time.perf_counter)
             if other is not None:
                 np.testing.assert_allclose(y, z, rtol=1e-3, atol=1e-3)
-            row = {"network": network, "layer": str(layer), "count": layer.equal} | {k: 1e3 * s for k, s in found.items()}
+            spent = found.pop("limit", float("nan"))
+            share = layer.multiply_adds / limit[1] * spent / found["ours"] / threads if limit is not None else spent
+            row = {"network": network, "layer": str(layer), "count": layer.equal, "of_limit": share} | {
+                k: 1e3 * s for k, s in found.items()
+            }
             if other is not None:
                 ratios.append(found["ours"] / found["theirs"])
                 row["ratio"] = ratios[-1]
                 sums = {k: sums[k] + layer.equal * s for k, s in found.items()}
-                more = f"{1e3 * found['theirs']:9.4f} {ratios[-1]:6.2f}"
+                more = f"{1e6 * found['theirs']:9.1f} {ratios[-1]:6.2f}"
             rows.append(row)
-            print(f"  {layer!s:60} {1e3 * found['ours']:9.4f} {more if other is not None else ''}  x {layer.equal}", flush=True)
-        print(f"  all: {1e3 * sums['ours']:.3f} {1e3 * sums['theirs']:.3f} {sums['ours'] / sums['theirs']:.2f}")
+            ours_ = f"{1e6 * found['ours']:9.1f} {share:5.2f}"
+            print(f"  {layer!s:60} {ours_} {more if other is not None else ''}  x {layer.equal}", flush=True)
+        print(f"  all: {1e6 * sums['ours']:.1f} {1e6 * sums['theirs']:.1f} {sums['ours'] / sums['theirs']:.2f}")
     print(f"geometric mean of {len(ratios)} layers: {exp(sum(map(log, ratios)) / len(ratios)):.2f}")
     return rows
 

@@ -20,6 +20,7 @@ from flint import ctx, fmpq
 from anydml.exact import functions, reals
 from anydml.exact.formats import FLOAT16, FLOAT32, FLOAT64, Format, half_even, nearest, significand, wrapped
 from anydml.exact.reals import Undecided, decoded, encoded, refined
+from anydml.exact.requantization import _decide
 from anydml.kernels.evaluate import source
 from anydml.kernels.evaluate.evaluator import evaluators
 from anydml.kernels.evaluate.places import NotFinite, Places
@@ -321,3 +322,12 @@ def test_an_element_that_is_no_finite_number_is_none_to_add() -> None:
     for v in (math.inf, -math.inf, math.nan):
         with pytest.raises(NotFinite):
             places[int(np.float16(v).view(np.uint16))]
+
+
+@pytest.mark.parametrize("digits", [0, 60])
+def test_quotients_on_ties_are_requantised_to_the_even_number(digits: int) -> None:
+    """q * p / y * 2^e is 0.5, 1.5 and 2.5, and an eighth less and more, in 64 bits and beyond them."""
+    floor = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2])
+    q = (2 * floor + 1) * 4 + np.tile([-1, 0, 1], 3) << digits // 3
+    p, y, e = (np.full(9, n, np.int64) for n in (1 << 2 * digits // 3, 1 << digits, -3))
+    assert (_decide(q, p, y, e, floor) == [0, 0, 1, 1, 2, 2, 2, 2, 3]).all()

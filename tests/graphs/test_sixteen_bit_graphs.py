@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +18,12 @@ from anydml import TensorDesc
 from anydml.devices.graph import CompiledGraph
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
-from anydml.kernels.contract.quantised import of_planes
+from anydml.kernels.contract import tuning
+from anydml.kernels.contract.quantised import finish, of_planes
 from every_kernel import SOAK, Ran
 from guard_pages import AVAILABLE, place
 from quantised_graphs import Building, real
+from tuned import tuned
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 NAME = "contract.quantised:compiled"
@@ -27,9 +31,32 @@ LAYERS = 2 if SOAK == 1 else 10 * SOAK
 Array = NDArray[Any]
 
 
+@pytest.fixture(autouse=True)
+def planes_of_few_terms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Convolutions of few terms, which floats compute faster, by planes as well."""
+    tuned(monkeypatch, tuning, planes=1)
+
+
+class Window(NamedTuple):
+    """The image and the windows of a convolution."""
+
+    image: tuple[int, ...] = (9, 7)
+    taps: tuple[int, ...] = (3, 3)
+    stride: int = 1
+    dilation: int = 1
+    padding: int = 1
+    groups: int = 1
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        span = ((n + 2 * self.padding - (k - 1) * self.dilation - 1) for n, k in zip(self.image, self.taps, strict=True))
+        return tuple(n // self.stride + 1 for n in span)
+
+
 class Layer(NamedTuple):
     """x of 16 bits (rows, terms) times weights of 8 bits (terms, columns). scales: "any", "powers" or "extreme"; zero: "ends",
-    "any" or "none"; data: "any", "ends" or "small"; ways: "matmul", "gemm" or "transposed"."""
+    "any" or "none"; data: "any", "ends" or "small"; ways: "matmul", "gemm" or "transposed". With a window: images, channels and
+    filters of a group."""
 
     x: str = "uint16"
     w: str = "int8"
@@ -42,6 +69,7 @@ class Layer(NamedTuple):
     by_column: bool = True
     batch: int = 0
     relu: bool = False
+    window: Window | None = None
 
 
 def random_layer(rng: random.Random) -> Layer:
@@ -55,6 +83,15 @@ def random_layer(rng: random.Random) -> Layer:
     )  # fmt: skip
 
 
+def random_convolution(rng: random.Random) -> Layer:
+    choice = rng.choice
+    taps, groups = choice(((1, 1), (3, 3), (3, 3), (1, 3), (5, 5), (3,), (1,), (2, 2, 2))), choice((1, 1, 2, 8))
+    image = tuple(choice((5, 7, 9, 14, 17)) for _ in taps)
+    window = Window(image, taps, choice((1, 1, 2)), choice((1, 1, 2)) if max(taps) < 4 else 1, choice((0, 1, 2)), groups)
+    sizes = choice((1, 2)), choice((1, 1, 3, 8, 16, 33)), choice((1, 1, 4, 16, 33))
+    return random_layer(rng)._replace(sizes=sizes, window=window, way="gemm", batch=0)
+
+
 def elements(kind: str, sizes: tuple[int, ...], data: str, rng: np.random.Generator) -> Array:
     ends = np.iinfo(kind)
     if data == "ends":
@@ -66,14 +103,15 @@ def elements(kind: str, sizes: tuple[int, ...], data: str, rng: np.random.Genera
 
 def made(layer: Layer, seed: int) -> tuple[ModelProto, Array]:
     """The model of a layer, and data for it."""
-    rng, (m, k, n) = np.random.default_rng(seed), layer.sizes
+    rng, (m, k, n), window = np.random.default_rng(seed), layer.sizes, layer.window
+    n *= window.groups if window else 1
     count = n if layer.by_column else 1
     sx, sw = rng.uniform(1e-5, 1e-3), rng.uniform(0.001, 0.1, count)
     if layer.scales == "powers":
         sx, sw = 2.0 ** rng.integers(-14, -8), np.ldexp(1.0, rng.integers(-9, -6, count))
     elif layer.scales == "extreme":
         sx *= 2.0**-30
-    typical = sx * sw[0] * 74 * 18_919 * np.sqrt(k)
+    typical = sx * sw[0] * 74 * 18_919 * np.sqrt(k * (math.prod(window.taps) if window else 1))
     sy = typical / (8000 if "16" in layer.y else 40)
     if layer.scales == "powers":
         sy = 2.0 ** np.rint(np.log2(sy))
@@ -83,7 +121,10 @@ def made(layer: Layer, seed: int) -> tuple[ModelProto, Array]:
         drawn = rng.choice((ends.min, ends.max)) if layer.zero == "ends" else rng.integers(ends.min, ends.max + 1)
         return np.array(0 if layer.zero == "none" else drawn, kind)
 
-    wide = (n, k) if layer.way == "transposed" else (k, n)
+    wide: tuple[int, ...] = (n, k) if layer.way == "transposed" else (k, n)
+    sizes: tuple[int, ...] = (*([layer.batch] if layer.batch else []), m, k)
+    if window:
+        wide, sizes = (n, k, *window.taps), (m, k * window.groups, *window.image)
     arrays = {
         "w": elements(layer.w, wide, layer.data, rng),
         "sx": np.float32(sx), "zx": zero(layer.x), "sy": np.float32(sy), "zy": zero(layer.y),
@@ -92,25 +133,34 @@ def made(layer: Layer, seed: int) -> tuple[ModelProto, Array]:
         "zw": np.full((count,) if layer.by_column else (), 128 * (layer.w == "uint8"), layer.w),
         "b": (np.rint(rng.standard_normal(n) * 20) * sy).astype(np.float32),
     }  # fmt: skip
-    x = elements(layer.x, (*([layer.batch] if layer.batch else []), m, k), layer.data, rng)
-    axis = 0 if layer.way == "transposed" else 1
+    x = elements(layer.x, sizes, layer.data, rng)
+    axis = 0 if layer.way == "transposed" or window else 1
     inputs = ["fx", "fw"] if layer.way == "matmul" else ["fx", "fw", "b"]
+    product = (
+        helper.make_node("MatMul", inputs, ["f"])
+        if layer.way == "matmul"
+        else helper.make_node("Gemm", inputs, ["f"], transB=1 - axis)
+    )
+    if window:
+        around = [window.padding] * 2 * len(window.taps)
+        strides, dilations = ([n] * len(window.taps) for n in (window.stride, window.dilation))
+        product = helper.make_node(
+            "Conv", inputs, ["f"], group=window.groups, pads=around, strides=strides, dilations=dilations
+        )
     nodes = [
         helper.make_node("DequantizeLinear", ["x", "sx", "zx"], ["fx"]),
         helper.make_node("DequantizeLinear", ["w", "sw", "zw"], ["fw"], axis=axis),
-        helper.make_node("MatMul", inputs, ["f"])
-        if layer.way == "matmul"
-        else helper.make_node("Gemm", inputs, ["f"], transB=1 - axis),
+        product,
         *([helper.make_node("Relu", ["f"], ["r"])] if layer.relu else []),
         helper.make_node("QuantizeLinear", ["r" if layer.relu else "f", "sy", "zy"], ["y"]),
     ]
     types = (helper.np_dtype_to_tensor_dtype(np.dtype(kind)) for kind in (layer.x, layer.y))
-    (of_x, of_y), sizes = types, (*x.shape[:-1], n)
+    of_x, of_y = types
     graph = helper.make_graph(
         nodes,
         "layer",
         [helper.make_tensor_value_info("x", of_x, x.shape)],
-        [helper.make_tensor_value_info("y", of_y, sizes)],
+        [helper.make_tensor_value_info("y", of_y, outputs(layer, x).shape)],
         [numpy_helper.from_array(np.asarray(v), name) for name, v in arrays.items()],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), x
@@ -132,14 +182,17 @@ def run(graph: CompiledGraph, x: Array, y: Array) -> Array:
 
 
 def outputs(layer: Layer, x: Array) -> Array:
+    if layer.window:
+        return np.full((len(x), layer.sizes[2] * layer.window.groups, *layer.window.places), 0x55, layer.y)
     return np.full((*x.shape[:-1], layer.sizes[2]), 0x55, layer.y)
 
 
-def test_products_have_the_bits_of_their_operators(ran: Ran) -> None:
+@pytest.mark.parametrize("random_one", [random_layer, random_convolution])
+def test_layers_have_the_bits_of_their_operators(random_one: Callable[[random.Random], Layer], ran: Ran) -> None:
     """Random layers with hostile data, on each instruction set and some threads: every output is the same fused and unfused."""
     rng, count, taken, isas = random.Random(35), 0, 0, [target.name for target in targets()]
     for seed in range(LAYERS):
-        layer = random_layer(rng)
+        layer = random_one(rng)
         model, x = made(layer, seed)
         fused = compiled(model, isa=rng.choice(isas), threads=rng.choice((1, 2)))
         taken += kernels(fused) == [NAME]
@@ -151,34 +204,45 @@ def test_products_have_the_bits_of_their_operators(ran: Ran) -> None:
     ran(count, 20 * LAYERS)
 
 
-@pytest.mark.parametrize("y", ["uint16", "int8"])
+@pytest.mark.parametrize(("y", "window"), [("uint16", None), ("int8", None), ("int16", Window())])
 @pytest.mark.parametrize("unsure", [0.0, of_planes.UNKNOWN])
-def test_all_stages_decide_as_stated(y: str, unsure: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_stages_decide_as_stated(y: str, unsure: float, window: Window | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a first bound that decides nothing, sums in float64 decide; with no second one either, the exact stages do."""
-    layer = Layer("int16", "uint8", y, (5, 61, 21))
+    layer = Layer("int16", "uint8", y, (1, 5, 2) if window else (5, 61, 21), window=window)
     model, x = made(layer, 3)
     wanted = run(compiled(model, fuse=False), x, outputs(layer, x))
     assert len(np.unique(wanted)) > 20
-    channels = of_planes._channels
+    channels = of_planes._PlanesOfBytes._channels
 
-    def wider(*given: Any) -> Any:
-        table, pitch = channels(*given)
-        table[3 if not unsure else 2] = 1e30  # norms: of errors, which the first bound has, and of weights, which both have
-        return table, pitch
+    def wider(planes: Any) -> Any:
+        table, pitch, weights = channels(planes)
+        # norms: of errors, which the first bounds have, and of weights, which all have
+        table[[finish.OF_ERRORS, finish.WEIGHTS if unsure else finish.ERRORS]] = 1e30
+        return table, pitch, weights
 
-    monkeypatch.setattr(of_planes, "_channels", wider)
+    monkeypatch.setattr(of_planes._PlanesOfBytes, "_channels", wider)
     found = compiled(model)
     assert kernels(found) == [NAME]
     np.testing.assert_array_equal(run(found, x, outputs(layer, x)), wanted)
 
 
-def test_powers_of_two_are_exact(ran: Ran) -> None:
+@pytest.mark.parametrize("window", [None, Window()])
+def test_powers_of_two_are_exact(window: Window | None, ran: Ran) -> None:
     """Nothing is rounded before the last step, a quarter of the quotients are ties, and nothing is summed again."""
-    layer = Layer(sizes=(20, 64, 33), scales="powers", data="small", y="uint8", zero="none", by_column=False)
+    sizes = (1, 16, 12) if window else (20, 64, 33)
+    layer = Layer(sizes=sizes, scales="powers", data="small", y="uint8", zero="none", by_column=False, window=window)
     model, x = made(layer, 1)
     wanted = run(compiled(model, fuse=False), x, outputs(layer, x))
     np.testing.assert_array_equal(run(compiled(model), x, outputs(layer, x)), wanted)
     ran(wanted.size, 660)
+
+
+def test_few_terms_stay_floats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below the threshold, each output costs more by two planes than its terms do as floats."""
+    monkeypatch.undo()
+    for channels, y, taken in ((3, "uint8", False), (4, "uint8", True), (7, "int16", False), (8, "int16", True)):
+        model, _ = made(Layer(y=y, sizes=(1, channels, 8), window=Window()), 1)
+        assert (kernels(compiled(model)) == [NAME]) == taken
 
 
 def test_zero_points_of_weights(ran: Ran) -> None:
@@ -215,10 +279,11 @@ def test_zero_points_of_weights(ran: Ran) -> None:
 
 
 @pytest.mark.skipif(not AVAILABLE, reason="no page can be made inaccessible here")
+@pytest.mark.parametrize("window", [None, Window()])
 @pytest.mark.parametrize("at_end", [False, True])
-def test_nothing_beside_the_tensors_is_read_or_written(at_end: bool) -> None:
+def test_nothing_beside_the_tensors_is_read_or_written(at_end: bool, window: Window | None) -> None:
     for isa in [target.name for target in targets()][: None if SOAK > 1 else 1]:
-        layer = Layer(sizes=(3, 37, 21))
+        layer = Layer(sizes=(3, 9, 5) if window else (3, 37, 21), window=window)
         model, x = made(layer, 5)
         wanted = run(compiled(model, fuse=False), x, outputs(layer, x))
         arrays = []

@@ -75,7 +75,7 @@ def call(
         types = None
         if attributes:
             types = (*map(type, attributes),)
-            if not EXACT.issuperset(types) or float in types:
+            if not EXACT.issuperset(types) or (float in types and 0.0 in attributes):
                 attributes = exact(attributes)
         sizes = None if output_sizes is None else keyed(output_sizes)
         if device is None:
@@ -221,6 +221,9 @@ class Prepared:
                 given = None if given is None else (given,)
             elif given is not None and (not isinstance(given, (list, tuple)) or len(given) != len(o)):
                 raise fault("out", f"takes a list of {len(o)} arrays")
+            for x in given or ():
+                if not isinstance(x, np.ndarray) and x is not None:
+                    raise fault("out", f"takes an array, not {type(x).__name__}")
             beside = _beside(views, {x[0]: given[i] for i, x in enumerate(each)}) if given is not None else {}
             made = []
             for i, x in enumerate(each):

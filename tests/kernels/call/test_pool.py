@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import subprocess
@@ -72,9 +73,45 @@ def test_no_more_threads_than_allowed() -> None:
     claimed = []
     for index in (3, 2, 1, 0):
         counter[:] = 0
-        serve(words((state.ctypes.data, 0, index, 100)).ctypes.data)
+        serve(words((state.ctypes.data, 0, 0, index, 100)).ctypes.data)
         claimed.append((counter.item(), *state[[0, pool_emit.DONE // 8, pool_emit.STATUS // 8]].tolist()))
     assert claimed == [(0, 1, 0, 0), (0, 1, 0, 0), (1, 0, 1, 5), (0, 0, 1, 5)]
+
+
+def test_a_worker_on_its_callers_processor_goes_elsewhere() -> None:
+    state = pool._lines(pool_emit.STATE_BYTES)
+    where = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 5)
+    address = ctypes.cast(where, ctypes.c_void_p).value or 0
+    serve = pool._function(engine.compiled(pool_emit.serve, TARGET))
+    found = []
+    for caller, helpers, asked in ((6, 1, address), (6, 0, address), (5, 1, address), (0, 1, address), (6, 1, 0)):
+        state[pool_emit.CALLER // 8], state[pool_emit.HELPERS // 8] = caller, helpers
+        found.append(serve(words((state.ctypes.data, 0, asked, 0, 1000)).ctypes.data))
+    assert found == [pool_emit.TOGETHER, 0, 0, 0, 0]
+    unknown = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: -1)
+    state[pool_emit.CALLER // 8], state[pool_emit.HELPERS // 8] = 0, 1
+    asked = ctypes.cast(unknown, ctypes.c_void_p).value or 0
+    assert serve(words((state.ctypes.data, 0, asked, 0, 1000)).ctypes.data) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads cannot be moved here")
+def test_workers_avoid_a_processor_and_keep_what_others_give_them() -> None:
+    before = os.sched_getaffinity(0)
+    try:
+        place, one = pool._Place(), min(before)
+        assert place.avoid(one) == (len(before) > 1)
+        assert os.sched_getaffinity(0) == (before - {one} or before)
+        assert place.avoid(max(before)) == (len(before) > 1)
+        assert os.sched_getaffinity(0) == (before - {max(before)} or before)
+        os.sched_setaffinity(0, before)
+        place = pool._Place()
+        os.sched_setaffinity(0, {one})  # as `taskset` does
+        assert not place.avoid(one)
+        assert os.sched_getaffinity(0) == {one}
+        assert place.avoid(one + 1)
+        assert os.sched_getaffinity(0) == {one}
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def test_several_callers_at_once() -> None:

@@ -27,6 +27,7 @@ FUNCTIONS: list[Any] = [
     dml.element_wise_recip,
     dml.element_wise_sin,
 ]
+SAMPLED = (1, 2, 5, 9, 16)  # of functions and types; EXP and the sigmoid of BFLOAT16 begin with less than a pair
 OPERATORS: list[Any] = [dml.ElementWiseAdd, dml.ElementWiseSubtract, dml.ElementWiseMultiply, dml.ElementWiseDivide]
 
 
@@ -35,7 +36,7 @@ def test_functions_of_all_arguments_are_those_of_the_second_stage(ran: Ran) -> N
     """By default, a few functions of each type; in `make soak`, all on every instruction set."""
     every, outputs = np.arange(1 << 16, dtype=np.uint16), 0
     for turn, (data_type, function) in enumerate((t, f) for f in FUNCTIONS for t in TYPES):
-        if SOAK == 1 and turn % 7 != 2:
+        if SOAK == 1 and turn not in SAMPLED:
             continue
         x = every.view(data_type.name.lower())
         second = dml.Device(threads=1, stage="second", feature_level="EXTENDED")
@@ -44,7 +45,7 @@ def test_functions_of_all_arguments_are_those_of_the_second_stage(ran: Ran) -> N
             made = function(x, device=dml.Device(threads=1, isa=isa, feature_level="EXTENDED")).view(np.uint16)
             assert np.array_equal(made, wanted), (data_type, function.__name__, isa)
             outputs += x.size
-    ran(outputs, 3 << 16)
+    ran(outputs, len(SAMPLED) << 16)
 
 
 def _operands(rng: np.random.Generator, count: int) -> tuple[Any, Any]:

@@ -193,6 +193,18 @@ def test_training_beside_the_oracle(operator: str, sizes: tuple[int, ...], per: 
     ran(compared, 600)
 
 
+def test_infinite_gradients_beside_elements_next_to_their_mean(ran: Any) -> None:
+    """The sign of x - mean, which an infinite gradient multiplies, is below the error of the mean, and often another one."""
+    rng = np.random.default_rng(3)
+    desc, tensors = training("BATCH_NORMALIZATION_TRAINING_GRAD", "FLOAT32", (4, 32), (1, 32))
+    inputs = {name: hostile_data.values("FLOAT32", t.sizes, rng, "ordinary") for name, t in tensors.items()}
+    tiny = 2.0 ** rng.integers(-70, -64, (2, 32)) * rng.choice((-1, 1), (2, 32))
+    inputs["input_tensor"] = np.concatenate([np.ones((1, 32)), -np.ones((1, 32)), tiny]).astype(np.float32)
+    inputs["input_gradient_tensor"] = inputs["input_gradient_tensor"].copy()
+    inputs["input_gradient_tensor"][2] = np.inf
+    ran(all_outputs_agree(desc, inputs, "reduce:compiled"), 64)
+
+
 # --- which elements a line standardises ---
 
 SIZES = (3, 40)

@@ -372,6 +372,9 @@ def test_what_float64_leaves_open_of_a_softmax_is_decided_in_pairs(
     assert not in_python
 
 
+RECORDED = 0.005  # the largest error of a power in pairs, divided by its bound
+
+
 @pytest.mark.parametrize("isa", ISAS)
 def test_powers_in_pairs_are_within_their_bound(isa: str) -> None:
     target = named(isa)
@@ -399,12 +402,14 @@ def test_powers_in_pairs_are_within_their_bound(isa: str) -> None:
     made = np.zeros((2, x.size))
     numbers = np.array([x.ctypes.data, made[0].ctypes.data, made[1].ctypes.data, steps], np.int64)
     prepared([table(engine.compiled(emitted, target), numbers[None])], target, (x, made, numbers))()
+    largest = 0.0
     with ctx.workprec(200):
         k = round(100 / math.log(2))
         for a, high, low in zip(x.tolist(), *made.tolist(), strict=True):
             error = (arb(high) + arb(low)) * arb(2) ** k / arb(a).exp() - 1
-            assert abs(error) < doubled._POWER
+            largest = max(largest, float(abs(error).upper()) / doubled._POWER)
             assert abs(low) <= abs(high) * 2.0**-52
+    assert RECORDED / 3 < largest < RECORDED * 3
 
 
 def test_sums_on_ties_and_zero_sums_are_decided_by_machine_code(in_python: list[int]) -> None:

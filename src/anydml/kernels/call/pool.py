@@ -3,6 +3,9 @@
 Waking a Python thread takes longer than many kernels. So after its last piece a worker looks for further pieces for 100 us, and
 only then returns to Python to sleep. A caller wakes sleeping workers, but never waits for one that has claimed no piece. All
 callers share one state: a caller that finds it in use computes its pieces alone until it is free.
+
+Linux often wakes a thread on the processor of the thread that woke it, and does not move it for some milliseconds, in which
+both take turns there. So workers may run on every processor but their caller's.
 """
 
 from __future__ import annotations
@@ -31,6 +34,25 @@ PIECES = 64  # the most pieces that work is divided into on machines with fewer 
 PATIENCE = 5  # a caller that has waited for a worker for WAIT / PATIENCE yields to other threads
 
 
+class _Place:
+    """The processors that a worker may use, those that it was given, and the one that it is kept from."""
+
+    def __init__(self) -> None:
+        self.thread, self.avoided = threading.get_native_id(), -1
+        self.given = self.allowed = os.sched_getaffinity(self.thread)
+
+    def avoid(self, processor: int) -> bool:
+        """Keep the worker from a processor, and say whether it was. Processors that others gave the thread are allowed ones."""
+        self.avoided = processor
+        with suppress(OSError):
+            if (now := os.sched_getaffinity(self.thread)) != self.given:
+                self.allowed = now
+            if others := self.allowed - {processor}:
+                os.sched_setaffinity(self.thread, others)
+                self.given = others
+        return processor not in self.given
+
+
 def _lines(count: int) -> NDArray[np.int64]:
     """`count` zero bytes that begin at a cache line. A child of a fork gets a copy of them."""
     words = np.zeros((count + pool_emit.LINE) // 8, np.int64)
@@ -41,6 +63,7 @@ def _lines(count: int) -> NDArray[np.int64]:
 _state = _lines(pool_emit.STATE_BYTES)
 _asleep: set[int] = set()  # each worker adds itself; the caller that wakes it removes it
 _beds: dict[int, SimpleQueue[None]] = {}  # where each worker sleeps
+_places: dict[int, _Place] = {}
 
 
 def _after_fork() -> None:
@@ -48,6 +71,7 @@ def _after_fork() -> None:
     _state[:] = 0
     _asleep.clear()
     _beds.clear()
+    _places.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -106,7 +130,7 @@ def _call(
     rows = [(end, len(phase), i < last) for i, (end, phase) in enumerate(zip(ends, phases, strict=True))]
     spins = spins_in(WAIT, target) if helpers else 0
     serve = engine.compiled(pool_emit.serve, target) if helpers else None  # compiled here, where a failure can still be handled
-    head = (_state.ctypes.data, _way(), spins // PATIENCE, helpers, runner.address, 0, len(phases), 0)
+    head = (_state.ctypes.data, _way(), spins // PATIENCE, _where(), helpers, runner.address, 0, len(phases), 0)
     job = np.array([*head, *(word for row in rows for word in row)], np.int64)
     function = _function(code, keeps_gil=keeps_gil and most == 1)  # a worker might need the GIL before it can help
     address = ctypes.c_void_p(job.ctypes.data)
@@ -126,16 +150,19 @@ def _function(code: engine.Code, *, keeps_gil: bool = False) -> Any:
 
 
 def _wake(helpers: int, serve: engine.Code, spins: int) -> None:
+    here = _processor()
     for index in range(helpers):
         if index in _asleep:
             try:
                 _asleep.discard(index)
+                if here >= 0 and (place := _places.get(index)) and place.avoided != here:
+                    place.avoid(here)
             finally:  # also if a signal handler raises: a sleeping worker that is not registered as asleep would never be woken
                 _beds[index].put(None)
         elif index not in _beds:
             bed: SimpleQueue[None] = SimpleQueue()
             if _beds.setdefault(index, bed) is bed:  # no other thread was quicker
-                block = np.array((_state.ctypes.data, _way(), index, spins), np.int64)
+                block = np.array((_state.ctypes.data, _way(), _where(), index, spins), np.int64)
                 with suppress(RuntimeError):  # if no further thread can be started, callers work without it
                     threading.Thread(target=_work, args=(index, bed, serve, block, _state), name="anydml", daemon=True).start()
 
@@ -143,8 +170,12 @@ def _wake(helpers: int, serve: engine.Code, spins: int) -> None:
 def _work(index: int, bed: SimpleQueue[None], code: engine.Code, block: NDArray[np.int64], state: NDArray[np.int64]) -> None:
     """Run a worker. This frame holds everything that its machine code uses, and outlives the interpreter's shutdown."""
     function, address = _function(code), ctypes.c_void_p(block.ctypes.data)
+    if _where():
+        _places[index] = _Place()
     while True:
-        function(address)
+        while function(address) == pool_emit.TOGETHER:
+            if not _places[index].avoid(_processor()):
+                block[2] = 0  # it cannot move, and asks no more
         _asleep.add(index)
         if _busy(state, index):  # with a call that began when this worker was neither looking nor asleep
             _asleep.discard(index)
@@ -162,7 +193,7 @@ def spins_in(seconds: float, target: Target) -> int:
     """The number of times that a worker looks for work in some seconds: measured, since a pause takes 5 to 150 cycles."""
     state, trial = _lines(pool_emit.STATE_BYTES), 1000
     code = engine.compiled(pool_emit.serve, target)
-    block = np.array((state.ctypes.data, _way(), 0, trial), np.int64)
+    block = np.array((state.ctypes.data, _way(), 0, 0, trial), np.int64)
     function, address = _function(code), ctypes.c_void_p(block.ctypes.data)
     taken = []
     for _ in range(3):
@@ -172,15 +203,37 @@ def spins_in(seconds: float, target: Target) -> int:
     return max(1, int(seconds * trial / max(min(taken), 1e-9)))
 
 
-@cache
 def _way() -> int:
     """The address of the system's function that lets another thread have the processor, or 0."""
+    if sys.platform == "win32":
+        return _address("SwitchToThread", "kernel32")
+    return _address("sched_yield")
+
+
+def _where() -> int:
+    """The address of the system's function that returns the number of the thread's processor; 0, if threads cannot be moved."""
+    return _address("sched_getcpu") if hasattr(os, "sched_setaffinity") else 0
+
+
+def _processor() -> int:
+    """The number of the processor that this thread runs on, or -1."""
+    return _number()() if _where() else -1
+
+
+@cache
+def _number() -> Callable[[], int]:
+    return ctypes.PYFUNCTYPE(ctypes.c_int)(_where())
+
+
+@cache
+def _address(name: str, library: str | None = None) -> int:
+    """The address of a function of the system, or 0. library: where Windows has it."""
     try:
         if sys.platform == "win32":
-            function = ctypes.WinDLL("kernel32").SwitchToThread
+            functions: ctypes.CDLL = ctypes.WinDLL(library)
         else:
-            function = ctypes.CDLL(None).sched_yield
-        return ctypes.cast(function, ctypes.c_void_p).value or 0
+            functions = ctypes.CDLL(None)
+        return ctypes.cast(getattr(functions, name), ctypes.c_void_p).value or 0
     except (AttributeError, OSError):
         return 0
 

@@ -12,8 +12,8 @@ from anydml.kernels.code.emit import Text, module
 from anydml.kernels.code.targets import Target
 
 LINE = 128  # bytes: a cache line and its neighbour, which is fetched with it, to avoid false sharing
-# the state: what a claim needs, in one line, written by the caller
-TICKET, END, HELPERS, RUNNER = 0, 8, 16, 24
+# the state: what a claim needs, in one line, written by the caller, and the number of its processor plus 1, or 0
+TICKET, END, HELPERS, RUNNER, CALLER = 0, 8, 16, 24, 32
 DONE, STATUS = LINE, LINE + 8  # pieces that workers have done, and a status that is not 0
 OWNER = 2 * LINE  # 1 while a caller has a phase in this state; other callers then compute their pieces alone
 STAYING = 3 * LINE  # calls that have further phases to share, for which workers wait longer
@@ -24,8 +24,9 @@ LOOKS = 64  # a worker yields after this many checks for work, which take a few 
 LEFT_BITS = 24
 LEFT = (1 << LEFT_BITS) - 1
 
-JOB_WORDS, PHASE_WORDS = 8, 3
-FIRST, PAST, STOPPED = 5, 6, 7  # words of a job: the phases to run, and the last one that was run
+JOB_WORDS, PHASE_WORDS = 9, 3
+FIRST, PAST, STOPPED = 6, 7, 8  # words of a job: the phases to run, and the last one that was run
+TOGETHER = 1  # the status of a worker that found itself on its caller's processor
 
 
 def pooled(target: Target) -> bool:
@@ -36,12 +37,14 @@ def pooled(target: Target) -> bool:
 def call(target: Target) -> str:
     """`i64 kernel(ptr job)`: all phases; a status that is not 0 ends the call after its phase.
 
-    job: int64 (state, address of a function that gives way or 0, spins before it is called, workers that may help,
-    runner, first phase, end of the phases, where the last phase that was run is written), then for each phase (end of its
-    pieces, how many, whether a later phase is to be shared). There is a phase to run.
+    job: int64 (state, address of a function that gives way or 0, spins before it is called, address of a function that
+    returns the number of the processor or 0, workers that may help, runner, first phase, end of the phases, where the last
+    phase that was run is written), then for each phase (end of its pieces, how many, whether a later phase is to be shared).
+    There is a phase to run.
     """
     text, shared = Text(), pooled(target)
-    state, way, patience, helpers, runner, first, count = _block(text, "ptr", "ptr", "i64", "i64", "ptr", "i64", "i64")
+    kinds = ("ptr", "ptr", "i64", "ptr", "i64", "ptr", "i64", "i64")
+    state, way, patience, where, helpers, runner, first, count = _block(text, *kinds)
     text.jump("phase")
 
     text.label("phase")
@@ -75,7 +78,7 @@ def call(target: Target) -> str:
     text.do("%fewer = sub i64 %left, 1")
     text.jump("pieces")
     if shared:
-        _share(text, target, state, (end, helpers, runner), way, patience)
+        _share(text, target, state, (end, helpers, runner), (way, patience, where))
 
     text.label("over")
     text.do("%result = phi i64 [ %bad, %pieces ]" + (", [ %found, %finish ]" if shared else ""))
@@ -94,11 +97,12 @@ def call(target: Target) -> str:
     return _function(text, target)
 
 
-def _share(text: Text, target: Target, state: str, phase: tuple[str, str, str], way: str, patience: str) -> None:
+def _share(text: Text, target: Target, state: str, phase: tuple[str, str, str], system: tuple[str, str, str]) -> None:
     """The owner's part of a call: publish %left pieces, claim some, and wait for what the workers have claimed."""
-    end, helpers, runner = phase
+    (end, helpers, runner), (way, patience, where) = phase, system
     text.label("publish")
-    for kind, value, offset in (("ptr", end, END), ("i64", helpers, HELPERS), ("ptr", runner, RUNNER)):
+    caller = _processor(text, where, "publish", "known")
+    for kind, value, offset in (("ptr", end, END), ("i64", helpers, HELPERS), ("ptr", runner, RUNNER), ("i64", caller, CALLER)):
         text.do(f"store atomic {kind} {value}, ptr {text.at(state, offset)} monotonic, align 8")
     for value, offset in (("0", DONE), ("%bad", STATUS)):
         text.do(f"store atomic i64 {value}, ptr {text.at(state, offset)} monotonic, align 8")
@@ -108,7 +112,7 @@ def _share(text: Text, target: Target, state: str, phase: tuple[str, str, str], 
     text.jump("take")
 
     text.label("take")
-    text.do("%own = phi i64 [ 0, %publish ], [ %own, %claim ], [ %owner, %mine ], [ %owner, %note ]")
+    text.do("%own = phi i64 [ 0, %known ], [ %own, %claim ], [ %owner, %mine ], [ %owner, %note ]")
     ticket = text.op(f"load atomic i64, ptr {state} acquire, align 8")
     remaining = text.op(f"and i64 {ticket}, {LEFT}")
     text.branch(text.op(f"icmp eq i64 {remaining}, 0"), "wait", "claim")
@@ -137,17 +141,19 @@ def _share(text: Text, target: Target, state: str, phase: tuple[str, str, str], 
 
 
 def serve(target: Target) -> str:
-    """`i64 kernel(ptr block)`: compute pieces of calls until none was found for `spins` spins.
+    """`i64 kernel(ptr block)`: compute pieces of calls until none was found for `spins` spins (0), or until the worker finds
+    itself on its caller's processor (TOGETHER).
 
-    block: int64 (state, address of a function that gives way or 0, the number of this worker, spins).
+    block: int64 (state, address of a function that gives way or 0, address of a function that returns the number of the
+    processor or 0, the number of this worker, spins).
     """
     text = Text()
-    state, way, index, spins = _block(text, "ptr", "ptr", "i64", "i64")
+    state, way, where, index, spins = _block(text, "ptr", "ptr", "ptr", "i64", "i64")
     text.jump("look")
     text.label("look")
     again = f"[ {spins}, %entry ], [ {spins}, %claim ], [ {spins}, %worked ]"
-    text.do(f"%left = phi i64 {again}, [ %fewer, %rest ], [ %kept, %linger ], [ %kept, %resume ]")
-    ways = ", ".join(f"[ %ticket, %{label} ]" for label in ("claim", "worked", "rest", "linger", "resume"))
+    text.do(f"%left = phi i64 {again}, [ %fewer, %rest ], [ %kept, %apart ], [ %kept, %resume ]")
+    ways = ", ".join(f"[ %ticket, %{label} ]" for label in ("claim", "worked", "rest", "apart", "resume"))
     text.do(f"%seen = phi i64 [ 0, %entry ], {ways}")
     text.do(f"%ticket = load atomic i64, ptr {state} acquire, align 8")
     remaining = text.op(f"and i64 %ticket, {LEFT}")
@@ -180,7 +186,14 @@ def serve(target: Target) -> str:
     staying = text.op(f"icmp ne i64 {text.op(f'load atomic i64, ptr {text.at(state, STAYING)} acquire, align 8')}, 0")
     text.branch(text.op(f"and i1 {wanted}, {staying}"), "linger", "sleep")
     text.label("linger")
+    here = _processor(text, where, "linger", "found")
+    caller = text.op(f"load atomic i64, ptr {text.at(state, CALLER)} monotonic, align 8")
+    same = text.op(f"and i1 {wanted}, {text.op(f'icmp eq i64 {here}, {caller}')}")
+    text.branch(text.op(f"and i1 {same}, {text.op(f'icmp ne i64 {here}, 0')}"), "move", "apart")
+    text.label("apart")
     _give_way(text, way, "look")
+    text.label("move")
+    text.do(f"ret i64 {TOGETHER}")
     text.label("sleep")
     text.do("ret i64 0")
     return _function(text, target)
@@ -216,6 +229,17 @@ def _give_way(text: Text, way: str, then: str) -> None:
     text.label("resume")
     text.op(f"call i32 {way}()")
     text.jump(then)
+
+
+def _processor(text: Text, where: str, before: str, after: str) -> str:
+    """The number of the processor plus 1, or 0, if it is unknown. before: the present label; after: the one that follows."""
+    text.branch(text.op(f"icmp eq ptr {where}, null"), after, f"ask.{after}")
+    text.label(f"ask.{after}")
+    number = text.op(f"add i32 {text.op(f'call i32 {where}()')}, 1")
+    wide = text.op(f"zext i32 {number} to i64")
+    text.jump(after)
+    text.label(after)
+    return text.op(f"phi i64 [ 0, %{before} ], [ {wide}, %ask.{after} ]")
 
 
 def _pause(text: Text, target: Target) -> None:

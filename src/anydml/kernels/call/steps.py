@@ -228,7 +228,8 @@ class Sheet:
     def __init__(self, phases: Phases, moved: Sequence[Phases] = ()) -> None:
         steps, others = _steps(phases), [_steps(x) for x in moved]
         self._codes: list[engine.Code] = []
-        self._aligned: list[tuple[int, int, int, int]] = []  # indices of a code's address and argument, boundary, other code
+        # indices of a code's address and argument, boundary, other code, usual code
+        self._aligned: list[tuple[int, int, int, int, int]] = []
         numbers: list[At | int] = [0] * (2 * len(steps))  # the tables of the pieces come first
         moves: list[list[int]] = [[0] * len(numbers) for _ in others]
         for i, (step, *elsewhere) in enumerate(zip(steps, *others, strict=True)):
@@ -275,7 +276,7 @@ class Sheet:
             if step.aligned is not None:
                 code, argument, boundary = step.aligned
                 self._codes.append(code)
-                self._aligned.append((place, at + argument, boundary, code.address))
+                self._aligned.append((place, at + argument, boundary, code.address, step.code.address))
             return step.code.address, At("", 8 * at)
         table = add([0] * (2 * len(step.first)))
         arguments = len(numbers)
@@ -304,8 +305,8 @@ class Sheet:
 
     def choose(self, numbers: NDArray[np.int64] | memoryview) -> None:
         """Put the code for aligned addresses, or the usual one, where steps have both."""
-        for place, looked_at, boundary, code in self._aligned:
-            numbers[place] = code if numbers[looked_at] % boundary == 0 else int(self._numbers[place])
+        for place, looked_at, boundary, code, usual in self._aligned:
+            numbers[place] = usual if numbers[looked_at] % boundary else code
 
     def uses(self, base: str) -> list[tuple[int, int]]:
         """The indices of the numbers that are addresses relative to a base, with their offsets from it."""

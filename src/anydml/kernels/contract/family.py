@@ -94,7 +94,7 @@ def planned(
     """
     with guard:
         from anydml.kernels.contract.panels.plan import PanelPlan
-        from anydml.kernels.contract.problem import of_convolution, of_product
+        from anydml.kernels.contract.problem import of_convolution, of_one_place, of_product
 
     if isinstance(found, MatrixProduct):
         problem = of_product(found, estimated)
@@ -102,7 +102,7 @@ def planned(
         plan = _of_windows(found, target, threads, estimated)
         if isinstance(plan, Refused) or (plan is not None and not isinstance(_fitting(plan, tensors), Refused)):
             return plan
-        problem = of_convolution(found, estimated)
+        problem = of_one_place(found, estimated) or of_convolution(found, estimated)
     whole = _fitting(PanelPlan(problem, target, threads), tensors)
     return Refused(APART) if isinstance(whole, PanelPlan) and estimated is not None and not whole.estimates else whole
 

@@ -9,11 +9,10 @@ from anydml.kernels.contract import tuning
 from anydml.kernels.contract.dot import dot_of, shift_of
 from anydml.kernels.contract.epilogue.estimates import BY_COLUMN, BY_ROW
 from anydml.kernels.contract.geometry import Batch
-from anydml.kernels.contract.problem import OPEN, IntegerProblem
+from anydml.kernels.contract.problem import OPEN, WRAPS, IntegerProblem
 from anydml.kernels.contract.tile import TileKey, column_bytes, panel_columns
 from anydml.kernels.copy import copies
 
-WRAPS = 33_025  # elements of K up to which a sum of full-range products fits int32
 BLOCK_OF_K = 1 << 15
 
 
@@ -43,7 +42,14 @@ class IntegerLayout:
         by = "" if p.estimated is None else BY_COLUMN if p.numbers.column else BY_ROW
         clamped = p.estimated is not None and p.estimated.clamped
         self.kind = TileKey(
-            p.a_signed, self.dot.b_signed(p.a_signed, p.b_signed), p.output, full, p.bias is not None, by, clamped
+            p.a_signed,
+            self.dot.b_signed(p.a_signed, p.b_signed),
+            p.output,
+            full,
+            p.bias is not None and not p.column_biased,
+            by,
+            clamped,
+            p.column_biased,
         )
         self.sum_kind = self.kind._replace(output="i32", biased=False) if self.blocks > 1 else self.kind
         self.shift = shift_of(target, p.a_signed, p.b_signed)

@@ -14,6 +14,7 @@ from anydml.kernels.match.convolution import Beside, Convolution
 from anydml.kernels.match.product import MatrixProduct
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
+WRAPS = 33_025  # elements of K up to which a sum of full-range products fits int32
 OUTPUTS = {DataType.INT8: "i8", DataType.UINT8: "u8", DataType.INT32: "i32"}
 Dimensions = tuple[tuple[int, int], ...]
 NOTHING = Matrix(At("constants"), 0, 0, 0, 0)
@@ -45,6 +46,7 @@ class IntegerProblem(NamedTuple):
 
     terms, places: the dimensions that k and n run over, sizes with strides in bytes, outermost first, in a row of A and of C.
     output: "i32", "u8" or "i8". scales: a_scale, b_scale and y_scale. estimated: the numbers by which sums become bytes.
+    column_biased: the bias is bias[n].
     """
 
     m: int
@@ -66,6 +68,7 @@ class IntegerProblem(NamedTuple):
     bias: Matrix | None = None
     estimated: Estimated | None = None
     numbers: Matrix = NOTHING
+    column_biased: bool = False
 
     @property
     def products(self) -> int:
@@ -145,6 +148,46 @@ def of_convolution(p: Convolution, estimated: Estimated | None = None) -> Intege
     return problem._replace(terms=merged(list(zip(f.sizes[1:], fs[1:], strict=True))), places=places)
 
 
+def of_one_place(p: Convolution, estimated: Estimated | None = None) -> IntegerProblem | None:
+    """The problem of a convolution with one output of each filter and image: images by filters, in batches of groups.
+
+    None if there are several outputs, windows reach into the padding, filters are not packed beforehand, or outputs are rounded
+    by filter.
+    """
+    x, f, y = p.x.desc, p.filters.desc, p.output.desc
+    xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
+    filters, channels = f.sizes[0] // p.groups, f.sizes[1]
+    axes, k = axes_of(p), math.prod(f.sizes[1:])
+    inside = all(a.outputs == 1 and a.start == 0 and (a.taps - 1) * a.dilation < a.size for a in axes)
+    terms = merged(list(zip(f.sizes[1:], fs[1:], strict=True)))
+    of_output = (p.output_zero_point, *(p.scales or ())[2:])
+    if not inside or len(terms) > 1 or filters < 2 or k > WRAPS or not f.flags & TensorFlags.OWNED_BY_DML:
+        return None
+    if any(b is not None and b.dimension is not None for b in of_output):
+        return None
+    single = [of_rows(b, 0) for b in (p.x_zero_point, p.output_zero_point, *(p.scales or ())[1:])]
+    across = [transposed(of_rows(b, filters)) for b in (p.filter_zero_point, p.bias, *(p.scales or ())[:1])]
+    return IntegerProblem(
+        *(x.sizes[0], k, filters, (1, p.groups)),
+        a=Matrix(At(p.x.name), 0, channels * xs[1], xs[0], 0),
+        terms=merged([(channels, xs[1]), *((a.taps, a.dilation * a.step) for a in axes)]),
+        b=StridedColumns(Matrix(At(p.filters.name), 0, filters * fs[0], terms[0][1], fs[0]), True),
+        c=Matrix(At(p.output.name), 0, filters * ys[1], ys[0], ys[1]),
+        places=((filters, ys[1]),),
+        a_signed=x.data_type is DataType.INT8,
+        b_signed=f.data_type is DataType.INT8,
+        output=OUTPUTS[y.data_type],
+        a_zero_point=single[0],
+        b_zero_point=across[0],
+        y_zero_point=single[1],
+        scales=(single[2], across[2], single[3]) if p.scales else None,
+        bias=across[1] if p.bias else None,
+        estimated=estimated,
+        numbers=transposed(numbers_of(estimated, filters)),
+        column_biased=p.bias is not None,
+    )
+
+
 def of_filters(
     p: Convolution, places: int, a: Matrix, b: StridedColumns, c: Matrix, estimated: Estimated | None = None
 ) -> IntegerProblem:
@@ -207,6 +250,11 @@ def in_bytes(t: TensorDesc) -> list[int]:
     """The strides in bytes; 0 in dimensions of size 1."""
     size = t.data_type.dtype.itemsize
     return [stride * size if n > 1 else 0 for n, stride in zip(t.sizes, t.explicit_strides, strict=True)]
+
+
+def transposed(m: Matrix) -> Matrix:
+    """A matrix with one row, whose columns are another's rows."""
+    return m._replace(row=0, column=m.row)
 
 
 def of_rows(b: Beside | None, rows: int) -> Matrix:

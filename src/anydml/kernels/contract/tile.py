@@ -22,8 +22,9 @@ class TileKey(NamedTuple):
     """The key of a tile's code.
 
     a_signed, b_signed: whether A, and B as it is packed, are INT8. output: "i32", "u8" or "i8". full: whether zero points
-    differ by row or by column. estimated: "row" or "column" if outputs are estimated by numbers of these; clamped: whether
-    estimates are clamped, too.
+    differ by row or by column. biased: whether rows have a bias. estimated: "row" or "column" if outputs are estimated by
+    numbers of these; clamped: whether estimates are clamped, too. column_biased: whether columns have a bias; then A has one
+    zero point.
     """
 
     a_signed: bool
@@ -33,6 +34,7 @@ class TileKey(NamedTuple):
     biased: bool = False
     estimated: str = ""
     clamped: bool = False
+    column_biased: bool = False
 
 
 MULTIPLY = Signature("*a a_row *b b_panel *c c_row groups tiles block panels *rows *columns *modes last")  # fmt: skip
@@ -43,8 +45,9 @@ def panel_columns(target: Target) -> int:
 
 
 def column_bytes(target: Target) -> int:
-    """The bytes of the record of a panel: for each column its term i32, its BScale f32, its shifted BZeroPoint i32."""
-    return 12 * panel_columns(target)
+    """The bytes of the record of a panel: for each column its term i32, its BScale f32, its shifted BZeroPoint i32, and the
+    part of its bias that is not in the term, i32."""
+    return 16 * panel_columns(target)
 
 
 def multiply(target: Target, kind: TileKey, height: int, multiplied: bool = False) -> str:
@@ -124,7 +127,8 @@ def multiply(target: Target, kind: TileKey, height: int, multiplied: bool = Fals
     text.label("end")
     text.do("ret i64 0")
     others = ["declare i64 @llvm.umin.i64(i64, i64)", *dot.declarations]
-    return kernel(text, [*others, *functions(target, kind.output, kind.biased, kind.estimated)])
+    bias_at = 8 * columns if kind.column_biased else None  # from BScale
+    return kernel(text, [*others, *functions(target, kind.output, kind.biased, kind.estimated, bias_at)])
 
 
 def _estimated(text: Text, target: Target, kind: TileKey, sums: list[list[str]], waiting: estimates.Waiting) -> None:
@@ -155,8 +159,10 @@ def _start(text: Text, target: Target, kind: TileKey, height: int, row: str, col
     for m in range(height):
         term = splat(text, text.load("i32", row, ROW * m + TERM), vector)
         if kind.full:
-            a_zero_point = splat(text, text.load("i32", row, ROW * m + A_ZERO_POINT), vector)
-            left = [text.op(f"mul {vector} {a_zero_point}, {x}") for x in terms]
+            left = terms
+            if not kind.column_biased:
+                a_zero_point = splat(text, text.load("i32", row, ROW * m + A_ZERO_POINT), vector)
+                left = [text.op(f"mul {vector} {a_zero_point}, {x}") for x in terms]
             right = [text.op(f"mul {vector} {term}, {x}") for x in zero_points] if by_column else [term] * dot.vectors
             start.append([text.op(f"add {vector} {x}, {y}") for x, y in zip(left, right, strict=True)])
         else:

@@ -21,6 +21,10 @@ class IntegerTuning(NamedTuple):
     long: int = 1 << 32  # products, of 16 bits in vectors of 128, that take about a tenth of a second
     most_rows: int = 1 << 16  # rows of A that have records at once: each takes as much memory as a row of 64 elements
 
+    # terms of a convolution of 16-bit elements below which floats are faster: two planes' sums are stored and read again; to 16
+    # bits also with fewer than a fourth as many channels, since undecided outputs read these side by side
+    planes: int = 32
+
     # panels
     # bytes of A that stay in a core's second-level cache while the panels of B pass by: nearly all of it. benchmarks.tiles
     # block, for 1 MB: 4096 cubed 0.945 of the limit with 1000 KB, 0.93 with 800, 0.91 with 400; without blocks 0.96 while no

@@ -15,7 +15,7 @@ from anydml.kernels.elementwise import scaled
 from anydml.kernels.elementwise.items import Item, LoadedElement, as_bits, as_number, as_whole, value_of
 from anydml.kernels.elementwise.modular import RING, integral_at, modular
 from anydml.kernels.match.normal_form import NormalForm
-from anydml.kernels.match.scopes import ScopedWalk, Scopes
+from anydml.kernels.match.scopes import FormWalk, Scopes
 from anydml.kernels.numbers import wholes
 from anydml.kernels.numbers.floats import arithmetic, choices, numbers, rounding, transcendental
 from anydml.kernels.numbers.floats.comparisons import against, compared
@@ -32,7 +32,7 @@ LEVELS = ("paired", "wide", "float64", "doubled")
 
 
 @dataclass(eq=False)
-class FormulaWalk(ScopedWalk[Item]):
+class FormulaWalk(FormWalk[Item]):
     """The emission of a formula that is stored as a data type, node by node.
 
     streams: a vector of bits for each stream. moves: whether elements are stored as the bits that were read.

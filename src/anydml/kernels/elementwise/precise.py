@@ -15,7 +15,7 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.precise_patterns import between, is_softsign, weighted
 from anydml.kernels.match.normal_form import NormalForm
-from anydml.kernels.match.scopes import ScopedWalk, Scopes
+from anydml.kernels.match.scopes import FormWalk, Scopes
 from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.doubled.arithmetic import (
     FAR,
@@ -69,7 +69,7 @@ def stored(
     return finished(found, data_type, integral=integral, extremes=extremes)
 
 
-class PreciseWalk(ScopedWalk[Precise | Truth]):
+class PreciseWalk(FormWalk[Precise | Truth]):
     """The emission of a formula in twice float64's precision; known: results by the nodes' places, which are not computed."""
 
     def __init__(

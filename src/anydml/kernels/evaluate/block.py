@@ -14,7 +14,7 @@ from anydml.kernels.evaluate.elements import stores
 from anydml.kernels.evaluate.ends import ends, read_ends
 from anydml.kernels.evaluate.namespace import Namespace
 from anydml.kernels.evaluate.places import is_plain
-from anydml.kernels.match.scopes import Scopes
+from anydml.kernels.match.scopes import ScopedWalk, Scopes
 from anydml.kernels.match.structure import skipped
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr
@@ -57,21 +57,21 @@ def _is_named(e: Expr) -> bool:
     )
 
 
-class Block:
+class Block(ScopedWalk[Any, str]):
     """Lines of source, and the names of the nodes that they have computed."""
 
     def __init__(self, source: Namespace, moves: DataType | None = None, places: Mapping[Expr, int] | None = None) -> None:
         self.source, self.moves, self._places = source, moves, places
         self.lines: list[str] = []
         self.depth = 1
-        self._known: Scopes[Any, str] = Scopes()
+        self.items = Scopes()
         self._nested = 0
 
     def loops(self, e: Expr) -> Iterator[str]:
         """Write the loops of a reduction and the conditions that leave out terms; the block continues inside the loops."""
         bound = bound_by(e)
         for node in _settled(e):
-            self.value(node)
+            self.item(node)
         guards = skipped(e)
         condition = e.args[1] if e.op != "rank" and len(e.args) > 1 else None
         for i, v in enumerate(bound):
@@ -83,18 +83,12 @@ class Block:
         for guard in guards:
             self._line(f"if not ({self.guard(guard)}): continue")
         if condition is not None:
-            self._line(f"if not {self.value(condition)}: continue")
+            self._line(f"if not {self.item(condition)}: continue")
 
     def taken(self) -> Iterator[str]:
         """Remove the lines so far from the block and return them."""
         yield from self.lines
         self.lines = []
-
-    def value(self, e: Expr) -> str:
-        """The text of a node's value: a name, or the expression of an index."""
-        if e not in self._known:
-            self._known[e] = self._make(e)
-        return self._known[e]
 
     def _line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -104,7 +98,11 @@ class Block:
         self._line(f"{name} = {text}")
         return name
 
-    def _make(self, e: Expr) -> str:
+    def _made(self, node: Any) -> str:
+        """The text of a node's value: a name, or the expression of an index. ("integer", node): in Python's integers."""
+        if isinstance(node, tuple):
+            return self._integer(node[1])
+        e: Expr = node
         if e.op == "variable":
             return self.source.variable(e.data)
         if e.op == "constant":
@@ -116,9 +114,9 @@ class Block:
         if e.sort == "index" or (e.sort == "truth" and any(a.sort == "index" for a in e.args)):
             return self._of_indices(e)
         if e.op in ("both", "either"):
-            return self._name(f"{self.value(e.args[0])} {'and' if e.op == 'both' else 'or'} {self.value(e.args[1])}")
+            return self._name(f"{self.item(e.args[0])} {'and' if e.op == 'both' else 'or'} {self.item(e.args[1])}")
         if e.op == "not":
-            return f"(not {self.value(e.args[0])})"
+            return f"(not {self.item(e.args[0])})"
         if e.op in _BITWISE:
             return self._bitwise(e)
         if self.moves is None and e.op in ("add", "sub", "mul", "neg", "reduce") and is_plain(e):
@@ -137,7 +135,7 @@ class Block:
         """An index as text; integer constants are literals."""
         if e.op == "constant":
             return str(int(e.data.value))
-        return self.value(e)
+        return self.item(e)
 
     def _of_indices(self, e: Expr) -> str:
         if e.op == "index":
@@ -157,28 +155,25 @@ class Block:
         """An integer number as a Python int."""
         if is_plain(e):
             return self.integer(e)
-        return f"whole({self.value(e) if self.moves is None else self._computed(e)})"
+        return f"whole({self.item(e) if self.moves is None else self._computed(e)})"
 
     def _condition(self, e: Expr) -> str:
         """The text of a select's condition."""
         if self.moves is None or all(node.sort != "number" for node in walk(e)):
-            return self.value(e)
+            return self.item(e)
         return self._computed(e)
 
     def _computed(self, e: Expr) -> str:
         """The text of a number or condition that is computed, as numbers even if the statement moves bits."""
         inner = Block(self.source)
         inner.depth = self.depth
-        made = inner.value(e)
+        made = inner.item(e)
         self.lines += inner.lines
         return made
 
     def integer(self, e: Expr) -> str:
         """An integer expression in Python's integers instead of rational numbers."""
-        key = ("integer", e)
-        if key not in self._known:
-            self._known[key] = self._integer(e)
-        return self._known[key]
+        return self.item(("integer", e))
 
     def _integer(self, e: Expr) -> str:
         if e.op == "constant":
@@ -213,7 +208,7 @@ class Block:
         if self.moves is None:
             raise TypeError(f"{e.op} is of elements whose bits are moved, not of numbers")
         bits = self.moves.element_bits
-        texts = [self.value(a) for a in e.args]
+        texts = [self.item(a) for a in e.args]
         if e.op == "bit_not":
             signed = self.moves.dtype.kind == "i"
             return self._name(f"~{texts[0]}" if signed else f"{texts[0]} ^ {(1 << bits) - 1:#x}")
@@ -241,11 +236,11 @@ class Block:
     def _branch(self, e: Expr, condition: str, a: Expr | None, b: Expr) -> str:
         """`a if condition else b`, each computed in its own branch; None means the element that `e` reads."""
         name = self.source.fresh("v")
-        text = self.index if e.sort == "index" else self.value
+        text = self.index if e.sort == "index" else self.item
         self._nested += 1
         for keyword, side in ((f"if {condition}:", a), ("else:", b)):
             self._line(keyword)
-            with self._known.inner():
+            with self.items.inner():
                 self.depth += 1
                 if side is None:
                     made = self._element(e)
@@ -265,25 +260,25 @@ class Block:
             counter, key, word = map(self.index, e.args)
             return f"fmpq(philox({counter}, {key})[{word}])"
         if e.op == "round":
-            return f"rounded({self.value(e.args[0])}, {self.source.keep(FORMATS[e.data])})"
+            return f"rounded({self.item(e.args[0])}, {self.source.keep(FORMATS[e.data])})"
         if e.op == "held":
             store = self.source.keep(stores(e.data, e.args[0]), ("held", e.data, e.args[0]))
-            return f"fmpq({store}({self.value(e.args[0])}))"
+            return f"fmpq({store}({self.item(e.args[0])}))"
         if e.op == "power":
-            return f"{self.source.keep(functions.whole_power(e.data))}({self.value(e.args[0])})"
+            return f"{self.source.keep(functions.whole_power(e.data))}({self.item(e.args[0])})"
         if e.op == "integer_power":
             power = self.source.keep(functions.integer_power(e.data), ("integer_power", e.data))
-            return f"{power}({', '.join(self.value(a) for a in e.args)})"
+            return f"{power}({', '.join(self.item(a) for a in e.args)})"
         if e.op == "limits":
             return self._limits(e)
         if e.op == "bit_count":
             data_type = e.args[0].data[0].data_type
             return f"fmpq(({self._raw(e.args[0])} & {(1 << data_type.element_bits) - 1:#x}).bit_count())"
-        return f"f_{e.op}({', '.join(self.value(a) for a in e.args)})"
+        return f"f_{e.op}({', '.join(self.item(a) for a in e.args)})"
 
     def _limits(self, e: Expr) -> str:
         x, body = e.args
-        at, values = self.value(x), dict(e.data)
+        at, values = self.item(x), dict(e.data)
         name = self.source.fresh("v")
         keyword = "if"
         for side, test in (("low", "== -INFINITY"), ("high", "== INFINITY")):
@@ -293,8 +288,8 @@ class Block:
                 keyword = "elif"
         self._line("else:")
         self.depth += 1
-        with self._known.inner():
-            self._line(f"{name} = {self.value(body)}")
+        with self.items.inner():
+            self._line(f"{name} = {self.item(body)}")
         self.depth -= 1
         return name
 

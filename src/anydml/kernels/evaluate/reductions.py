@@ -93,7 +93,7 @@ def reduces(source: Namespace, name: str, e: Expr, variables: Sequence[Variable]
     block = Block(source)
     block.depth = 2
     yield from block.loops(e)
-    value = block.value(e.args[0])
+    value = block.item(e.args[0])
     yield from block.taken()
     depth = block.depth
     yield from ("    " * depth + line for line in _STEP[kind].format(value=value, place=_position(source, e)).splitlines())

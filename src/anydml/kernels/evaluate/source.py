@@ -109,7 +109,7 @@ class FunctionSource:
         name = self.fresh("e")
         block = Block(self, moves)
         arguments = [self.variable(v) for v in variables]
-        block.lines.append(f"    return {block.value(e)}")
+        block.lines.append(f"    return {block.item(e)}")
         self.execute([f"def {name}({', '.join(arguments)}):", *block.lines])
         return name
 

@@ -1,4 +1,4 @@
-"""The walk over a normalised form: each node's item is made once in its scope, which is a loop, a row, or a branch."""
+"""The walk over nodes: the item of each is made once in its scope, which is a loop, a row, or a branch."""
 
 from __future__ import annotations
 
@@ -51,27 +51,39 @@ class Scopes(Generic[K, T]):
             self.nested.pop()
 
 
-class ScopedWalk(ABC, Generic[T]):
-    """The items that are made of a form's nodes: instructions, for most walks. Families say what the item of a node is."""
+class ScopedWalk(ABC, Generic[K, T]):
+    """The items that are made of the nodes of a form, or of expressions that are computed only where a branch takes them."""
+
+    items: Scopes[K, T]
+
+    @abstractmethod
+    def _made(self, node: K) -> T:
+        """The item of a node. Those of its arguments are asked for by `item`, or are known."""
+
+    def item(self, node: K) -> T:
+        """The item of a node, which is made if no scope has it."""
+        found = self.items.get(node)
+        if found is None:
+            found = self._made(node)
+            self.put(node, found)
+        return found
+
+    def put(self, node: K, item: T) -> None:
+        """Set a node's item, by default in the innermost scope."""
+        self.items[node] = item
+
+
+class FormWalk(ScopedWalk[int, T]):
+    """The walk over a form, whose nodes are numbered: items are instructions, for most walks. Families say what they are."""
 
     nodes: NormalForm
-    items: Scopes[int, T]
 
     @abstractmethod
     def _item(self, place: int, op: str, args: tuple[int, ...], data: Any) -> T:
-        """A node's item. Those of its arguments are asked for by `item`, or are known."""
+        """The item of the node at a place."""
 
-    def item(self, place: int) -> T:
-        """The item of a node, which is made if no scope has it."""
-        found = self.items.get(place)
-        if found is None:
-            found = self._item(place, *self.nodes[place])
-            self.put(place, found)
-        return found
-
-    def put(self, place: int, item: T) -> None:
-        """Set a node's item, by default in the innermost scope."""
-        self.items[place] = item
+    def _made(self, node: int) -> T:
+        return self._item(node, *self.nodes[node])
 
     def fill(self, places: Iterable[int]) -> None:
         """Make the items of these nodes, in their order."""

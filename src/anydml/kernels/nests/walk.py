@@ -14,7 +14,7 @@ from anydml.kernels.code.gather import gathered, has_masks
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.constants import bits_of
 from anydml.kernels.match.nests import Program
-from anydml.kernels.match.scopes import ScopedWalk, Scopes
+from anydml.kernels.match.scopes import FormWalk, Scopes
 from anydml.kernels.nests import items
 from anydml.kernels.nests.items import Bits, Index, Item
 from anydml.kernels.nests.separable import shares
@@ -40,7 +40,7 @@ class Sharing(Protocol):
         """The values of all terms."""
 
 
-class NestWalk(ScopedWalk[Item]):
+class NestWalk(FormWalk[Item]):
     """The items of a program's nodes, in nested scopes, one for each loop, the innermost last.
 
     sizes: for each variable, the text of the number of its values. places: for each dimension of a tensor, the texts of its

@@ -51,6 +51,13 @@ def near(x: Value, data_type: DataType) -> tuple[Value, Value]:
     return high, low.compared("ne", high) | x.compared("uno", x)
 
 
+def brains_near(x: Value, places: int) -> tuple[Value, Value]:
+    """The bits of BFLOAT16 of numbers at most so many places of float32 from x, and the lanes where these may differ."""
+    raised = x.bits() + 0x8000
+    found = raised.shifted_right(16, signed=False).converted("trunc", x.kind.of("i16"))
+    return found, ((raised + places) & 0xFFFF).compared("ult", 2 * places + 1)
+
+
 def between(low: Value, high: Value, data_type: DataType) -> tuple[Value, Value]:
     """The bits of numbers less than a place of float32 beyond two ends, and the lanes where these may differ, or are NaN."""
     one, two = near(low, data_type), near(high, data_type)
@@ -165,4 +172,4 @@ def _normal_exponent(form: Format) -> int:
     return form.lowest + form.precision - 1
 
 
-__all__ = ["NARROW", "SINGLES", "agreed", "between", "brains_within", "narrowed", "near", "widened"]
+__all__ = ["NARROW", "SINGLES", "agreed", "between", "brains_near", "brains_within", "narrowed", "near", "widened"]

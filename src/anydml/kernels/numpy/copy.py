@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from operator import setitem
+from operator import itemgetter, setitem
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,6 +78,8 @@ def _step(move: Move, bits: np.dtype[Any], tensors: Mapping[str, TensorDesc]) ->
     into, window = _target(move, sizes), _window(move, tensors[source].sizes)
     if tensors[source].data_type != tensors[target].data_type:
         into, window = _viewed(into, bits), _viewed(window, bits)
+    if window is _whole:
+        return MoveOfViews(target, into, itemgetter(source))
     return MoveOfViews(target, into, lambda arrays: window(arrays[source]))
 
 
@@ -89,9 +91,13 @@ def _target(move: Move, sizes: tuple[int, ...]) -> View:
     if move.places:
         return _strided(move.first, move.sizes, move.places, writeable=True)
     if move.sizes == sizes:
-        return lambda x: x
-    into = tuple(slice(first, first + size) for first, size in zip(move.first, move.sizes, strict=True))
-    return lambda x: x[into]
+        return _whole
+    # `itemgetter` calls no function of Python
+    return itemgetter(tuple(slice(first, first + size) for first, size in zip(move.first, move.sizes, strict=True)))
+
+
+def _whole(x: NDArray[Any]) -> NDArray[Any]:
+    return x
 
 
 def _box(move: Move) -> tuple[slice, ...] | None:
@@ -107,8 +113,8 @@ def _window(move: Move, sizes: tuple[int, ...]) -> View:
     """The elements of the input, of these sizes, that a move reads, in the order of those that it writes."""
     if (box := _box(move)) is not None:
         if box == tuple(slice(0, n, 1) for n in sizes):
-            return lambda x: x
-        return lambda x: x[box]
+            return _whole
+        return itemgetter(box)
     return _strided(move.start, move.sizes, move.steps, writeable=False)
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from anydml.kernels.match.normal_form import NormalForm
-from anydml.kernels.match.scopes import ScopedWalk
+from anydml.kernels.match.scopes import FormWalk
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ def stages(formula: NormalForm, constant: frozenset[int], *, mapped: bool) -> St
     return Stages(within, tuple(after), passes, frozenset(kept))
 
 
-class StagedWalk(ScopedWalk[T]):
+class StagedWalk(FormWalk[T]):
     """A walk with two scopes: a row, and a group of its elements, whose items are dropped before the next group's are made."""
 
     stages: Stages

@@ -14,7 +14,8 @@ from anydml.kernels.call.address import address_of
 from anydml.kernels.call.steps import prepared, table
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import named
-from anydml.kernels.third import balls, interpreter
+from anydml.kernels.third import interpreter
+from anydml.kernels.third.balls import Precision
 from anydml.kernels.third.translation import Translated, Untranslatable, translated
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
@@ -39,7 +40,7 @@ class TapedElements:
         tape, count = self._made.tape, len(indices)
         results, decided = np.zeros(count, np.int64), np.zeros(count, np.int64)
         integers = np.zeros(tape.integers + 1, np.int64)
-        numbers = np.zeros((tape.numbers + 1) * balls.SIZE, np.uint8)
+        numbers = np.zeros((tape.numbers + 1) * tape.precision.size, np.uint8)
         for tensor, first in self._made.reads:
             array = arrays[tensor.name]
             integers[first : first + 1 + array.ndim] = (address_of(array), *array.strides)
@@ -47,7 +48,7 @@ class TapedElements:
         if target is None:
             return results, decided.astype(bool)
         places = np.ascontiguousarray(indices, np.int64)
-        code = engine.compiled(interpreter.emitted, target)
+        code = engine.compiled(interpreter.emitted, target, tape.precision)
         start, take = 0, 1
         while start < count:
             many = min(take, count - start)
@@ -69,9 +70,9 @@ class TapedElements:
 
 
 @lru_cache(maxsize=64)
-def taped(nest: Nest, data_type: DataType) -> TapedElements | None:
-    """The elements of a nest by its tape; None if the nest cannot be translated to a tape."""
+def taped(nest: Nest, data_type: DataType, precision: Precision) -> TapedElements | None:
+    """The elements of a nest by its tape, with numbers of a precision; None if the nest cannot be translated to a tape."""
     try:
-        return TapedElements(translated(nest, data_type))
+        return TapedElements(translated(nest, data_type, precision))
     except Untranslatable:
         return None

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from math import factorial
+from itertools import count
+from math import factorial, isqrt
 
 from anydml.kernels.third.balls import FINITE, INFINITE, NAN, NEGATIVE_INFINITE, NEGATIVE_ZERO
 from anydml.kernels.third.operations import TRUNCATE
-from anydml.kernels.third.tape import IntegerRegister, Label, NumberRegister, Tape, of_constant, record
+from anydml.kernels.third.tape import IntegerRegister, Label, NumberRegister, Tape, record
 
-REMAINDER = -280  # the remainder of a series is less than 2 to this power
-TERMS = 23  # of the series of exp: 2^(-9 * 23) / 23! < 2^-280
-FAR = 1 << 36  # below -FAR, e^x is not computed
-TINY = record(1 << 59, 1 << 59, -FAR)  # between 0 and 2^(60 - FAR), and not 0: e^x for x below -FAR
+FAR = 1 << 36  # below -FAR, of e^x only the logarithm is computed
 # ln(1 + t) for t from 0 to 1, within 2^-15
 ROUGH = (0.0, 0.99949556, -0.49190896, 0.28947478, -0.13606275, 0.03215845)
-UP_TO_2 = record(1 << 59, 1 << 59, -59)  # between 0 and 2, and not 0
-FARTHEST_ERF = 20  # from here on, erf is 1 within 2^-500
-FARTHEST_ERFC = 13  # from here on, erfc is below 2^-248, as far as 1 - erf is known; it is less than e^(-x^2)
+SIMPLE = 2  # the height of 0, 1, -1 and 2, the only rational values that functions have here
 
 Function = Callable[[Tape, NumberRegister], NumberRegister]
+
+
+def terms(bound: Callable[[int], Fraction], t: Tape) -> int:
+    """The least number of terms of a series such that a bound of its remainder is below that of `series`."""
+    return next(n for n in count(1) if bound(n) < Fraction(1, 1 << remainder(t)))
+
+
+def remainder(t: Tape) -> int:
+    """The remainder of a series is less than 2 to the negative of this."""
+    return t.precision.bits + 30
 
 
 def is_kind(t: Tape, x: NumberRegister, kind: int) -> IntegerRegister:
@@ -45,9 +51,18 @@ def absolute(t: Tape, x: NumberRegister) -> NumberRegister:
 
 
 def cases(
-    t: Tape, x: NumberRegister, ends: Mapping[int, float | int | Function], finite: Function, zero: float | Function
+    t: Tape,
+    x: NumberRegister,
+    ends: Mapping[int, float | int | Function],
+    finite: Function,
+    zero: float | Function,
+    *,
+    rational: bool = False,
 ) -> NumberRegister:
-    """f(x) by cases: `ends` by kind of number, `zero` for exact zeros, `finite` for other finite numbers; f(NaN) is NaN."""
+    """f(x) by cases: `ends` by kind of number, `zero` for exact zeros, `finite` for other finite numbers; f(NaN) is NaN.
+
+    rational: whether f(x) may be rational for a rational x, beside simple values such as f(1) = 0.
+    """
     out, done = t.number(), Label()
 
     def give(found: float | Function) -> None:
@@ -72,6 +87,8 @@ def cases(
     give(zero)
     t.place(some)
     t.assign(out, finite(t, x))
+    if not rational:
+        t.do("bound_height", out, t.fixed(SIMPLE))
     t.place(done)
     return out
 
@@ -96,15 +113,16 @@ def _exp(t: Tape, x: NumberRegister) -> NumberRegister:
     """e^x of a finite number."""
     out, done, near = t.number(), Label(), Label()
     t.unless(t.count("is_less", x, t.value(-FAR)), near)
-    t.assign(out, t.constant(TINY))
+    t.assign(out, t.make("decay", x))
     t.jump(done)
     t.place(near)
-    n = t.count("nearest_integer", t.make("multiply", x, t.constant(of_constant("inverse of log2"))))
-    rest = t.make("subtract", x, t.make("multiply", t.make("position", n), t.constant(of_constant("log2"))))
+    n = t.count("nearest_integer", t.make("multiply", x, t.named("inverse of log2")))
+    rest = t.make("subtract", x, t.make("multiply", t.make("position", n), t.named("log2")))
     u = t.scaled(rest, -8)
     within(t, u, Fraction(1, 512))
-    y = polynomial(t, u, tuple(Fraction(1, factorial(k)) for k in range(TERMS)))
-    y = t.make("widen", y, REMAINDER)
+    many = terms(lambda n: Fraction(1, 1 << 9 * n) / factorial(n), t)
+    y = polynomial(t, u, tuple(Fraction(1, factorial(k)) for k in range(many)))
+    y = t.make("widen", y, -remainder(t))
     for _ in range(8):
         y = t.make("multiply", y, y)
     t.assign(out, t.scaled(y, n))
@@ -130,14 +148,15 @@ def _log(t: Tape, x: NumberRegister) -> NumberRegister:
     n = t.count("exponent", x)
     part = t.scaled(t.make("middle", x), t.count("isub", t.fixed(0), n))
     rough = polynomial(t, t.make("subtract", part, t.value(1)), ROUGH)
-    near = t.make("add", t.make("multiply", t.make("position", n), t.constant(of_constant("log2"))), rough)
+    near = t.make("add", t.make("multiply", t.make("position", n), t.named("log2")), rough)
     near = t.make("middle", near)
     z = t.make("multiply", x, _exp(t, t.make("negate", near)))
     w = t.make("divide", t.make("subtract", z, t.value(1)), t.make("add", z, t.value(1)))
     within(t, w, Fraction(1, 1 << 12))
     square = t.make("multiply", w, w)
-    series = polynomial(t, square, tuple(Fraction(2, 2 * k + 1) for k in range(13)))  # remainder < 2^(-12 * 27)
-    t.assign(out, t.make("add", near, t.make("widen", t.make("multiply", series, w), -310)))
+    many = terms(lambda n: Fraction(1, 1 << 12 * (2 * n + 1)), t)
+    series = polynomial(t, square, tuple(Fraction(2, 2 * k + 1) for k in range(many)))
+    t.assign(out, t.make("add", near, t.make("widen", t.make("multiply", series, w), -remainder(t))))
     t.place(done)
     return out
 
@@ -196,14 +215,15 @@ def _atanh(t: Tape, x: NumberRegister) -> NumberRegister:
 
 def _sine_and_cosine(t: Tape, x: NumberRegister) -> tuple[NumberRegister, NumberRegister, IntegerRegister]:
     """An angle minus the nearest multiple of pi / 2: the sine and cosine of the rest, and the multiple modulo 4."""
-    n = t.count("nearest_integer", t.make("multiply", x, t.constant(of_constant("inverse of half pi"))))
-    u = t.make("subtract", x, t.make("multiply", t.make("position", n), t.constant(of_constant("half pi"))))
+    n = t.count("nearest_integer", t.make("multiply", x, t.named("inverse of half pi")))
+    u = t.make("subtract", x, t.make("multiply", t.make("position", n), t.named("half pi")))
     within(t, u, Fraction(4, 5))
     square = t.make("multiply", u, u)
-    sines = tuple(Fraction((-1) ** k, factorial(2 * k + 1)) for k in range(30))
-    cosines = tuple(Fraction((-1) ** k, factorial(2 * k)) for k in range(30))
-    sine = t.make("widen", t.make("multiply", polynomial(t, square, sines), u), REMAINDER)
-    return sine, t.make("widen", polynomial(t, square, cosines), REMAINDER), t.count("imod", n, t.fixed(4))
+    many = terms(lambda n: Fraction(4, 5) ** (2 * n) / factorial(2 * n), t)
+    sines = tuple(Fraction((-1) ** k, factorial(2 * k + 1)) for k in range(many))
+    cosines = tuple(Fraction((-1) ** k, factorial(2 * k)) for k in range(many))
+    sine = t.make("widen", t.make("multiply", polynomial(t, square, sines), u), -remainder(t))
+    return sine, t.make("widen", polynomial(t, square, cosines), -remainder(t)), t.count("imod", n, t.fixed(4))
 
 
 def _quarter(t: Tape, sine: NumberRegister, cosine: NumberRegister, n: IntegerRegister) -> NumberRegister:
@@ -240,7 +260,7 @@ def _atan(t: Tape, x: NumberRegister) -> NumberRegister:
     one = t.value(1)
     t.unless(t.count("is_less", one, t.make("middle", absolute(t, x))), small)  # either formula holds on both sides of 1
     rest = _atan_small(t, t.make("divide", one, x))
-    t.assign(out, t.make("subtract", with_sign(t, t.constant(of_constant("half pi")), x), rest))
+    t.assign(out, t.make("subtract", with_sign(t, t.named("half pi"), x), rest))
     t.jump(done)
     t.place(small)
     t.assign(out, _atan_small(t, x))
@@ -256,13 +276,14 @@ def _atan_small(t: Tape, x: NumberRegister) -> NumberRegister:
         y = t.make("divide", y, t.make("add", one, root))
     within(t, y, Fraction(1, 16))
     square = t.make("multiply", y, y)
-    series = polynomial(t, square, tuple(Fraction((-1) ** k, 2 * k + 1) for k in range(36)))  # remainder < 2^(-4 * 73)
-    return t.scaled(t.make("widen", t.make("multiply", series, y), -284), 4)
+    many = terms(lambda n: Fraction(1, 1 << 4 * (2 * n + 1)), t)
+    series = polynomial(t, square, tuple(Fraction((-1) ** k, 2 * k + 1) for k in range(many)))
+    return t.scaled(t.make("widen", t.make("multiply", series, y), -remainder(t)), 4)
 
 
 def _right_angle(sign: int) -> Function:
     def found(t: Tape, _: NumberRegister) -> NumberRegister:
-        angle = t.constant(of_constant("half pi"))
+        angle = t.named("half pi")
         return angle if sign > 0 else t.make("negate", angle)
 
     return found
@@ -287,10 +308,10 @@ def acos(t: Tape, x: NumberRegister) -> NumberRegister:
 
 def _erf(t: Tape, x: NumberRegister) -> NumberRegister:
     """2 / sqrt(pi) x e^(-x^2) (1 + 2 x^2 / 3 + (2 x^2)^2 / 15 + ...), whose terms are all positive."""
-    out, near, done, again, enough = t.number(), Label(), Label(), Label(), Label()
-    one = t.value(1)
-    t.unless(t.count("is_less", t.value(FARTHEST_ERF), absolute(t, x)), near)
-    t.assign(out, with_sign(t, t.make("subtract", one, t.constant(record(1 << 59, 1 << 59, -560))), x))
+    out, near, done, again = t.number(), Label(), Label(), Label()
+    one, bits = t.value(1), t.precision.bits
+    t.unless(t.count("is_less", t.value(_where_below(2 * bits)), absolute(t, x)), near)
+    t.assign(out, with_sign(t, t.make("subtract", one, t.beside_zero(-2 * bits)), x))
     t.jump(done)
     t.place(near)
     square = t.make("multiply", x, x)
@@ -305,20 +326,44 @@ def _erf(t: Tape, x: NumberRegister) -> NumberRegister:
     t.do("add", total, total, term)
     # once terms are less than half of the ones before them, all further terms add up to less than the last one
     late = t.count("is_less", least, divisor)
-    small = t.count("is_less", term, t.value(Fraction(1, 1 << 320)))
+    small = t.count("is_less", term, t.value(Fraction(1, 1 << bits + 70)))
     t.unless(t.count("both", late, small), again)
-    t.place(enough)
-    total = t.make("widen", total, -318)
-    found = t.make("multiply", t.make("multiply", x, t.constant(of_constant("erf"))), _exp(t, t.make("negate", square)))
+    total = t.make("widen", total, -bits - 68)
+    found = t.make("multiply", t.make("multiply", x, t.named("erf")), _exp(t, t.make("negate", square)))
     t.assign(out, t.make("multiply", found, total))
     t.place(done)
     return out
 
 
+def _where_below(bits: int) -> int:
+    """An integer x for which e^(-x^2), of which erfc(x) is less, is below 2^-bits."""
+    return isqrt(bits * 7 // 10) + 1  # ln 2 < 0.7
+
+
 def _erfc(t: Tape, x: NumberRegister) -> NumberRegister:
-    out, near, done = t.number(), Label(), Label()
-    t.unless(t.count("is_less", t.value(FARTHEST_ERFC), x), near)
-    t.assign(out, t.make("multiply", t.constant(UP_TO_2), _exp(t, t.make("negate", t.make("multiply", x, x)))))
+    """1 - erf(x); far away e^(-x^2) / (x sqrt(pi)) (1 - 1 / (2 x^2) + 1 * 3 / (2 x^2)^2 - ...).
+
+    This series does not converge, but what its first terms omit is less than the next one.
+    """
+    out, near, done, again = t.number(), Label(), Label(), Label()
+    t.unless(t.count("is_less", t.value(_where_below(t.precision.bits - 10)), x), near)
+    square = t.make("multiply", x, x)
+    twice, n = t.scaled(square, 1), t.fixed(-1)
+    term, total, last = t.value(1), t.value(0), t.make("middle", twice)
+    t.place(again)
+    t.do("add", total, total, term)
+    t.do("iadd", n, n, t.fixed(2))
+    factor = t.make("position", n)
+    t.do("multiply", term, term, factor)
+    t.do("divide", term, term, twice)
+    t.do("negate", term, term)
+    growing = t.count("is_less", last, factor)
+    small = t.count("is_less", absolute(t, t.make("middle", term)), t.value(Fraction(1, 1 << remainder(t))))
+    t.unless(t.count("either", growing, small), again)
+    around_zero = t.constant(record(0, 1, precision=t.precision))
+    total = t.make("add", total, t.make("multiply", term, around_zero))
+    scale = t.scaled(t.make("divide", t.named("erf"), x), -1)
+    t.assign(out, t.make("multiply", t.make("multiply", scale, total), _exp(t, t.make("negate", square))))
     t.jump(done)
     t.place(near)
     t.assign(out, t.make("subtract", t.value(1), _erf(t, x)))
@@ -387,7 +432,8 @@ def rational_power(t: Tape, x: NumberRegister, y: Fraction) -> NumberRegister:
         return whole_power(t, root, y.numerator)
 
     large = float("inf") if y > 0 else 0
-    return cases(t, x, {INFINITE: large, NEGATIVE_INFINITE: large}, finite, 0 if y > 0 else float("inf"))
+    at_zero = 0 if y > 0 else float("inf")
+    return cases(t, x, {INFINITE: large, NEGATIVE_INFINITE: large}, finite, at_zero, rational=True)
 
 
 def power(t: Tape, x: NumberRegister, y: NumberRegister) -> NumberRegister:
@@ -406,6 +452,9 @@ def power(t: Tape, x: NumberRegister, y: NumberRegister) -> NumberRegister:
     t.do("fail")
     t.place(positive)
     t.assign(out, _exp(t, t.make("multiply", y, _log(t, x))))
+    # a rational x^y has at most |y| times as many digits as x
+    size = t.count("nearest_integer", t.make("minimum", absolute(t, y), t.value(1 << 20)))
+    t.do("bound_height", out, t.count("imul", t.count("height", x), t.count("iadd", size, t.fixed(1))))
     t.place(done)
     return out
 
@@ -434,7 +483,7 @@ def atan2(t: Tape, y: NumberRegister, x: NumberRegister) -> NumberRegister:
         _not_zero(t, number)
     angle = _atan(t, t.make("divide", y, x))
     t.unless(t.count("is_less", x, t.value(0)), right)
-    t.assign(out, t.make("add", angle, with_sign(t, t.constant(of_constant("pi")), y)))
+    t.assign(out, t.make("add", angle, with_sign(t, t.named("pi"), y)))
     t.jump(done)
     t.place(right)
     t.assign(out, angle)
@@ -447,7 +496,7 @@ def fmod(t: Tape, x: NumberRegister, y: NumberRegister) -> NumberRegister:
     _finite(t, x, y)
     _not_zero(t, y)
     whole = t.make("to_whole", t.make("divide", x, y), TRUNCATE)
-    rest = t.make("subtract", x, t.make("multiply", y, whole))
+    rest = t.make("difference", x, t.make("multiply", y, whole))
     _finite(t, rest)
     _not_zero(t, rest)
     return rest
@@ -457,7 +506,7 @@ def floor_mod(t: Tape, x: NumberRegister, y: NumberRegister) -> NumberRegister:
     """Python's %. If the remainder is zero, the element stays undecided."""
     rest, out, same, done = fmod(t, x, y), t.number(), Label(), Label()
     t.unless(t.count("is_less", t.make("multiply", rest, y), t.value(0)), same)
-    t.assign(out, t.make("add", rest, y))
+    t.assign(out, t.make("sum", rest, y))
     t.jump(done)
     t.place(same)
     t.assign(out, rest)

@@ -1,7 +1,7 @@
 """A kernel that runs tapes, for one element after another. Instructions have four words; registers hold numbers or integers.
 
-The kernel is compiled once for all statements. An element stays undecided if its tape needs a sign, an order or a rounding
-that a radius leaves undecided.
+The kernel is compiled once for all statements, for each precision of numbers. An element stays undecided if its tape needs a
+sign, an order or a rounding that a radius leaves undecided.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from anydml.kernels.call.signature import Signature
 from anydml.kernels.code.emit import Text, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.third import balls, operations, storage
+from anydml.kernels.third.balls import Precision
 from anydml.kernels.third.operations import UNDECIDED
 from anydml.tensor import EIGHT_BIT_FLOATS, DataType
 
@@ -25,8 +26,9 @@ FORMS = {  # width of the significand's field, exponent of the smallest positive
     if t not in EIGHT_BIT_FLOATS
 }
 
-_BINARY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
-_UNARY = ("negate", "root", "copy", "middle")
+_ARITHMETIC = ("add", "subtract", "sum", "difference", "multiply", "divide")
+_BINARY = ("maximum", "minimum")
+_UNARY = ("negate", "copy", "middle", "decay")
 _TRUTHS = ("is_less", "is_less_equal", "is_equal")
 _TO_INTEGER = ("nearest_integer", "exact_integer", "exponent")
 _INTEGERS = {"iadd": "add i64", "isub": "sub i64", "imul": "mul i64", "iless": "icmp slt i64", "iless_equal": "icmp sle i64",
@@ -47,18 +49,25 @@ class _Operands(NamedTuple):
     """The k-th word of an instruction and the register that it names: `number`, `place` are addresses, `integer` its value."""
 
     text: Text
+    precision: Precision
 
     def word(self, k: int) -> str:
         return self.text.load("i64", "%at", 8 * k)
 
     def number(self, k: int) -> str:
-        return self.text.at("%numbers", self.text.op(f"mul i64 {self.word(k)}, {balls.SIZE}"))
+        return self.text.at("%numbers", self.text.op(f"mul i64 {self.word(k)}, {self.precision.size}"))
 
     def place(self, k: int) -> str:
         return self.text.at("%integers", self.text.op(f"mul i64 {self.word(k)}, 8"))
 
     def integer(self, k: int) -> str:
         return self.text.load("i64", self.place(k))
+
+    def height(self, k: int) -> str:
+        return self.text.op(f"call i64 @height(ptr {self.number(k)})")
+
+    def put_height(self, height: str) -> None:
+        self.text.do(f"call void @put_height(ptr {self.number(1)}, i64 {height})")
 
     def put(self, value: str) -> None:
         self.text.store("i64", value, self.place(1))
@@ -78,10 +87,43 @@ def _operations() -> dict[str, Callable[[_Operands], None]]:
     made: dict[str, Callable[[_Operands], None]] = {}
 
     def binary(name: str) -> Callable[[_Operands], None]:
-        return lambda o: o.text.do(f"call void @{name}(ptr {o.number(1)}, ptr {o.number(2)}, ptr {o.number(3)})")
+        def run(o: _Operands) -> None:
+            o.text.do(f"call void @{name}(ptr {o.number(1)}, ptr {o.number(2)}, ptr {o.number(3)})")
+
+        return run
+
+    def arithmetic(name: str) -> Callable[[_Operands], None]:
+        def run(o: _Operands) -> None:
+            if o.precision.settles:  # before the result is written, which may be where an operand is
+                height = o.text.op(f"add i64 {o.height(2)}, {o.height(3)}")
+            binary({"sum": o.precision.sum, "difference": o.precision.difference}.get(name, name))(o)
+            if o.precision.settles:
+                o.put_height(o.text.op(f"add i64 {height}, 1"))
+
+        return run
 
     def unary(name: str) -> Callable[[_Operands], None]:
         return lambda o: o.text.do(f"call void @{name}(ptr {o.number(1)}, ptr {o.number(2)})")
+
+    def root(o: _Operands) -> None:
+        if o.precision.settles:
+            half = o.text.op(f"lshr i64 {o.height(2)}, 1")
+        unary("root")(o)
+        if o.precision.settles:
+            o.put_height(o.text.op(f"add i64 {half}, 1"))
+
+    def scale(o: _Operands) -> None:
+        by = o.integer(3)
+        if o.precision.settles:
+            size = o.text.op(f"call i64 @llvm.abs.i64(i64 {by}, i1 false)")
+            height = o.text.op(f"add i64 {o.height(2)}, {size}")
+        o.text.do(f"call void @scale(ptr {o.number(1)}, ptr {o.number(2)}, i64 {by})")
+        if o.precision.settles:
+            o.put_height(height)
+
+    def bound_height(o: _Operands) -> None:
+        if o.precision.settles:
+            o.put_height(o.text.op(f"call i64 @llvm.smin.i64(i64 {balls.UNBOUNDED}, i64 {o.integer(2)})"))
 
     def truth(name: str) -> Callable[[_Operands], None]:
         return lambda o: o.put(o.text.op(f"call i64 @{name}(ptr {o.number(2)}, ptr {o.number(3)})"))
@@ -177,6 +219,10 @@ def _operations() -> dict[str, Callable[[_Operands], None]]:
     def inside(o: _Operands) -> None:
         o.goes_on_if(o.text.op(f"icmp ult i64 {o.integer(2)}, {o.word(3)}"))
 
+    def constant(o: _Operands) -> None:
+        source = o.text.at("%constants", o.text.op(f"mul i64 {o.word(2)}, {o.precision.size}"))
+        o.text.do(f"call void @copy(ptr {o.number(1)}, ptr {source})")
+
     def end(o: _Operands) -> None:
         text = o.text
         slot = text.op("mul i64 %e, 8")
@@ -189,6 +235,7 @@ def _operations() -> dict[str, Callable[[_Operands], None]]:
         o.text.jump("fail")
         o.text.label(o.text.name("unreached"))
 
+    made.update({name: arithmetic(name) for name in _ARITHMETIC})
     made.update({name: binary(name) for name in _BINARY})
     made.update({name: unary(name) for name in _UNARY})
     made.update({name: truth(name) for name in _TRUTHS})
@@ -204,12 +251,11 @@ def _operations() -> dict[str, Callable[[_Operands], None]]:
     made["kind"] = lambda o: o.put(o.text.load("i64", o.number(2)))
     made["sign"] = lambda o: o.put(o.text.op(f"call i64 @sign(ptr {o.number(2)})"))
     made["position"] = lambda o: o.text.do(f"call void @put_integer(ptr {o.number(1)}, i64 {o.integer(2)})")
-    made["scale"] = lambda o: o.text.do(f"call void @scale(ptr {o.number(1)}, ptr {o.number(2)}, i64 {o.integer(3)})")
+    made.update(root=root, scale=scale, bound_height=bound_height)
+    made["height"] = lambda o: o.put(o.height(2)) if o.precision.settles else o.put("0")
     made["widen"] = lambda o: o.text.do(f"call void @widen(ptr {o.number(1)}, ptr {o.number(2)}, i64 {o.word(3)})")
     made["to_whole"] = lambda o: o.text.do(f"call void @to_whole(ptr {o.number(1)}, ptr {o.number(2)}, i64 {o.word(3)})")
-    made["constant"] = lambda o: o.text.do(
-        f"call void @copy(ptr {o.number(1)}, ptr {o.text.at('%constants', o.text.op(f'mul i64 {o.word(2)}, {balls.SIZE}'))})"
-    )
+    made["constant"] = constant
     made.update(jump=jump, jump_unless=jump_unless, inside=inside, end=end, fail=fail)
     return made
 
@@ -224,8 +270,8 @@ def _go(text: Text, target: str) -> None:
     text.jump("step")
 
 
-def emitted(target: Target) -> str:
-    """The interpreter. A budget of instructions for each element keeps it from running for long."""
+def emitted(target: Target, precision: Precision = balls.FIRST) -> str:
+    """The interpreter of numbers of a precision. A budget of instructions for each element keeps it from running for long."""
     text = Text()
     text.do("%counter = alloca i64, align 8")
     text.do("%spent = alloca i64, align 8")
@@ -257,7 +303,7 @@ def emitted(target: Target) -> str:
     text.do(f"switch i64 {code}, label %fail [\n{cases} ]")
     for name, run in _MADE.items():
         text.label(f"do.{name}")
-        run(_Operands(text))
+        run(_Operands(text, precision))
         text.jump("step")
     text.label("fail")
     text.jump("next")
@@ -266,5 +312,9 @@ def emitted(target: Target) -> str:
     text.jump("elements")
     text.label("finished")
     text.do("ret i64 0")
-    declared = [*balls.DECLARED, "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"]
-    return kernel(text, [*declared, *operations.FUNCTIONS, *storage.FUNCTIONS])
+    declared = [
+        *balls.declared(precision),
+        "declare i64 @llvm.abs.i64(i64, i1)",
+        "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+    ]
+    return kernel(text, [*declared, *operations.functions(precision), *storage.functions(precision)])

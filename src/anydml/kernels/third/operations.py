@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from anydml.kernels.third import balls
 from anydml.kernels.third.balls import (
-    BITS,
     EXPONENT,
+    FARTHEST,
     FINITE,
+    HEIGHT,
     INFINITE,
     MIDPOINT,
     NAN,
+    NEAR,
     NEGATIVE_INFINITE,
     NEGATIVE_ZERO,
     RADIUS,
+    SURE,
     UNKNOWN,
+    Precision,
 )
 
 UNDECIDED = 2  # a truth, beside 0 and 1
@@ -36,7 +40,8 @@ def field(a: str, name: str, offset: int, kind: str = "i64") -> str:
 
 
 # a float64 of the same kind and sign: +-1 if the number is finite and not zero, 3 if its sign is undecided
-_SHADOW = f"""
+def _shadow(p: Precision) -> str:
+    return f"""
 define internal double @shadow(ptr %a) noinline {{
   %kind = load i64, ptr %a, align 8
   switch i64 %kind, label %open [ i64 {FINITE}, label %finite
@@ -76,15 +81,19 @@ define internal void @put_special(ptr %out, double %x) noinline {{
 }}
 """
 
-_COPY = """
-define internal void @copy(ptr %out, ptr %a) noinline {
-  %x = load i512, ptr %a, align 8
-  store i512 %x, ptr %out, align 8
+
+def _copy(p: Precision) -> str:
+    return f"""
+define internal void @copy(ptr %out, ptr %a) noinline {{
+  %x = load i{8 * p.size}, ptr %a, align 8
+  store i{8 * p.size} %x, ptr %out, align 8
   ret void
-}
+}}
 """
 
-_ADD = f"""
+
+def _add(p: Precision) -> str:
+    return f"""
 define internal void @add(ptr %out, ptr %a, ptr %b) noinline {{
   %ka = load i64, ptr %a, align 8
   %kb = load i64, ptr %b, align 8
@@ -150,17 +159,95 @@ nothing:
 turn:
   call void @copy(ptr %out, ptr %a)
   %p = getelementptr i8, ptr %out, i64 {MIDPOINT}
-  %m = load i256, ptr %p, align 8
-  %n = sub i256 0, %m
-  store i256 %n, ptr %p, align 8
+  %m = load {p.n}, ptr %p, align 8
+  %n = sub {p.n} 0, %m
+  store {p.n} %n, ptr %p, align 8
   ret void
 }}
 
 define internal void @subtract(ptr %out, ptr %a, ptr %b) noinline {{
-  %t = alloca i512, align 8
+  %t = alloca [{p.size} x i8], align 8
   call void @negate(ptr %t, ptr %b)
   call void @add(ptr %out, ptr %a, ptr %t)
   ret void
+}}
+"""
+
+
+def _sum(p: Precision) -> str:
+    """The sum and the difference of two numbers of a statement, which may be zero by definition; see `balls`."""
+    if not p.settles:
+        return ""
+    return f"""
+define internal void @sum(ptr %out, ptr %a, ptr %b) noinline {{
+  %t = alloca [{p.size} x i8], align 8
+  call void @add(ptr %t, ptr %a, ptr %b)
+  %ka = load i64, ptr %a, align 8
+  %kb = load i64, ptr %b, align 8
+  %kt = load i64, ptr %t, align 8
+  %kab = or i64 %ka, %kb
+  %kinds = or i64 %kab, %kt
+  %plain = icmp eq i64 %kinds, {FINITE}
+  br i1 %plain, label %finite, label %keep
+keep:
+  call void @copy(ptr %out, ptr %t)
+  ret void
+finite:
+{field("t", "e", EXPONENT)}{field("t", "r", RADIUS)}{field("t", "m", MIDPOINT, p.n)}
+  %m = sext {p.n} %t.m to {p.w}
+  %size = call {p.w} @llvm.abs.{p.w}({p.w} %m, i1 false)
+  %r = zext i64 %t.r to {p.w}
+  %limit = add {p.w} %size, %r
+  %zl = call {p.w} @llvm.ctlz.{p.w}({p.w} %limit, i1 false)
+  %zr = call {p.w} @llvm.ctlz.{p.w}({p.w} %r, i1 false)
+  %zl64 = trunc {p.w} %zl to i64
+  %zr64 = trunc {p.w} %zr to i64
+  %left = sub i64 %zr64, %zl64
+  %few = icmp slt i64 %left, {SURE}
+  %blurred = icmp ne i64 %t.r, 0
+  %apart = icmp ne {p.w} %size, %r
+  %poor0 = and i1 %few, %blurred
+  %poor = and i1 %poor0, %apart
+  br i1 %poor, label %doubt, label %keep
+doubt:
+  ; its magnitude is less than 2^top
+  %length = sub i64 {p.wide}, %zl64
+  %top = add i64 %length, %t.e
+  %ha = call i64 @height(ptr %a)
+  %hb = call i64 @height(ptr %b)
+  %hab = add i64 %ha, %hb
+  %scaled = add i64 %top, %hab
+  %fraction = icmp slt i64 %scaled, 0
+  %la = call i64 @length(ptr %a)
+  %lb = call i64 @length(ptr %b)
+  %larger = call i64 @llvm.smax.i64(i64 %la, i64 %lb)
+  %bound = sub i64 %larger, {NEAR + 1}
+  %small = icmp sle i64 %top, %bound
+  %none = and i1 %fraction, %small
+  %kind = select i1 %none, i64 {FINITE}, i64 {UNKNOWN}
+  call void @mark(ptr %out, i64 %kind)
+  ret void
+}}
+
+define internal void @difference(ptr %out, ptr %a, ptr %b) noinline {{
+  %t = alloca [{p.size} x i8], align 8
+  call void @negate(ptr %t, ptr %b)
+  call void @sum(ptr %out, ptr %a, ptr %t)
+  ret void
+}}
+
+; n, where the magnitude of a finite number's midpoint is from 2^(n - 1) to 2^n
+define internal i64 @length(ptr %a) noinline {{
+{field("a", "e", EXPONENT)}{field("a", "m", MIDPOINT, p.n)}
+  %m = sext {p.n} %a.m to {p.w}
+  %size = call {p.w} @llvm.abs.{p.w}({p.w} %m, i1 false)
+  %z = call {p.w} @llvm.ctlz.{p.w}({p.w} %size, i1 false)
+  %z64 = trunc {p.w} %z to i64
+  %none = icmp eq {p.w} %size, 0
+  %length = sub i64 {p.wide}, %z64
+  %n = add i64 %length, %a.e
+  %found = select i1 %none, i64 {-4 * FARTHEST}, i64 %n
+  ret i64 %found
 }}
 """
 
@@ -202,7 +289,8 @@ known:
 """
 
 
-_ROOT = f"""
+def _root(p: Precision) -> str:
+    return f"""
 define internal void @root(ptr %out, ptr %a) noinline {{
   %x = call double @shadow(ptr %a)
   %one = fcmp oeq double %x, 1.0
@@ -228,10 +316,12 @@ same:
 }}
 """
 
+
 # -1, 0 or 1; 2 if the order is undecided, 3 if one number is NaN
-_COMPARE = f"""
+def _compare(p: Precision) -> str:
+    return f"""
 define internal i64 @compare(ptr %a, ptr %b) noinline {{
-  %t = alloca i512, align 8
+  %t = alloca [{p.size} x i8], align 8
   %ka = load i64, ptr %a, align 8
   %kb = load i64, ptr %b, align 8
   %ua = icmp eq i64 %ka, {UNKNOWN}
@@ -261,7 +351,7 @@ far:
   %f2 = select i1 %lt, i64 -1, i64 %f1
   ret i64 %f2
 near:
-  call void @subtract(ptr %t, ptr %a, ptr %b)
+  call void @{p.difference}(ptr %t, ptr %a, ptr %b)
   %k = load i64, ptr %t, align 8
   %zero = icmp eq i64 %k, {NEGATIVE_ZERO}
   br i1 %zero, label %equal, label %differ
@@ -293,10 +383,12 @@ define internal i64 @{name}(ptr %a, ptr %b) noinline {{
 
 _TESTS = [_test("is_less", "eq i64 %c, -1"), _test("is_less_equal", "sle i64 %c, 0"), _test("is_equal", "eq i64 %c, 0")]
 
+
 # the larger number; if the order is undecided, an interval that contains both. NaN if either is NaN; -0 < +0
-_MAXIMUM = f"""
+def _maximum(p: Precision) -> str:
+    return f"""
 define internal void @maximum(ptr %out, ptr %a, ptr %b) noinline {{
-  %t = alloca i512, align 8
+  %t = alloca [{p.size} x i8], align 8
   %c = call i64 @compare(ptr %a, ptr %b)
   switch i64 %c, label %open [ i64 -1, label %second
     i64 0, label %equal
@@ -331,19 +423,19 @@ hull:
   %known = icmp eq i64 %kt, {FINITE}
   br i1 %known, label %widen, label %lost
 widen:
-{field("t", "e", EXPONENT)}{field("t", "r", RADIUS)}{field("t", "m", MIDPOINT, "i256")}
-  %m5 = sext i256 %t.m to i512
-  %abs = call i512 @llvm.abs.i512(i512 %m5, i1 false)
-  %r5 = zext i64 %t.r to i512
-  %w = add i512 %abs, %r5
-  call void @settle(ptr %t, i512 0, i512 %w, i64 %t.e)
+{field("t", "e", EXPONENT)}{field("t", "r", RADIUS)}{field("t", "m", MIDPOINT, p.n)}
+  %m5 = sext {p.n} %t.m to {p.w}
+  %abs = call {p.w} @llvm.abs.{p.w}({p.w} %m5, i1 false)
+  %r5 = zext i64 %t.r to {p.w}
+  %w = add {p.w} %abs, %r5
+  call void @settle(ptr %t, {p.w} 0, {p.w} %w, i64 %t.e)
   call void @add(ptr %out, ptr %a, ptr %t)
   ret void
 }}
 
 define internal void @minimum(ptr %out, ptr %a, ptr %b) noinline {{
-  %x = alloca i512, align 8
-  %y = alloca i512, align 8
+  %x = alloca [{p.size} x i8], align 8
+  %y = alloca [{p.size} x i8], align 8
   call void @negate(ptr %x, ptr %a)
   call void @negate(ptr %y, ptr %b)
   call void @maximum(ptr %x, ptr %x, ptr %y)
@@ -352,50 +444,107 @@ define internal void @minimum(ptr %out, ptr %a, ptr %b) noinline {{
 }}
 """
 
+
 FLOOR, CEIL, TRUNCATE, HALF_TO_EVEN, HALF_AWAY = range(5)
 
-# x 2^-s rounded to an integer as %how says, where s is 1 to 255
-_WHOLE = f"""
-define internal i512 @whole_of(i512 %x, i64 %s, i64 %how) noinline {{
-  %k = zext i64 %s to i512
-  %q = ashr i512 %x, %k
-  %back = shl i512 %q, %k
-  %rest = sub i512 %x, %back
-  %some = icmp ne i512 %rest, 0
-  %up = add i512 %q, 1
-  %h = sub i512 %k, 1
-  %half = shl i512 1, %h
-  %over = icmp ugt i512 %rest, %half
-  %tie = icmp eq i512 %rest, %half
-  %below = icmp slt i512 %x, 0
-  %bit = trunc i512 %q to i1
+
+# the multiple of 2^unit nearest to a. The result is 1 if a is this number, also by definition, else 0; UNDECIDED if not known
+def _beside(p: Precision) -> str:
+    if not p.settles:
+        return ""
+    return f"""
+define internal i64 @beside(ptr %out, ptr %a, i64 %unit) noinline {{
+  %t = alloca [{p.size} x i8], align 8
+{field("a", "e", EXPONENT)}{field("a", "r", RADIUS)}{field("a", "m", MIDPOINT, p.n)}
+  %s = sub i64 %unit, %a.e
+  %coarse = icmp sgt i64 %s, 0
+  %fine = icmp slt i64 %s, {p.stored}
+  %blurred = icmp ne i64 %a.r, 0
+  %both = and i1 %coarse, %fine
+  %may = and i1 %both, %blurred
+  br i1 %may, label %look, label %no
+no:
+  ret i64 0
+look:
+  %m = sext {p.n} %a.m to {p.w}
+  %q = call {p.w} @whole_of({p.w} %m, i64 %s, i64 {HALF_TO_EVEN})
+  %none = icmp eq {p.w} %q, 0
+  br i1 %none, label %no, label %some
+some:
+  call void @settle(ptr %out, {p.w} %q, {p.w} 0, i64 %unit)
+  call void @difference(ptr %t, ptr %a, ptr %out)
+  %kind = load i64, ptr %t, align 8
+  %known = icmp eq i64 %kind, {FINITE}
+  br i1 %known, label %signed, label %open
+open:
+  ret i64 {UNDECIDED}
+signed:
+  %sign = call i64 @sign(ptr %t)
+  %zero = icmp eq i64 %sign, 0
+  %found = zext i1 %zero to i64
+  ret i64 %found
+}}
+"""
+
+
+def _on_boundary(p: Precision) -> str:
+    """In @to_whole: numbers that are half an integer by definition."""
+    if not p.settles:
+        return ""
+    return f"""  %on = call i64 @beside(ptr %t, ptr %a, i64 -1)
+  switch i64 %on, label %beyond [ i64 1, label %here
+    i64 {UNDECIDED}, label %lost ]
+here:
+  call void @to_whole(ptr %out, ptr %t, i64 %how)
+  ret void
+beyond:
+"""
+
+
+# x 2^-s rounded to an integer as %how says, where s is 1 to p.stored - 1
+def _whole(p: Precision) -> str:
+    return f"""
+define internal {p.w} @whole_of({p.w} %x, i64 %s, i64 %how) noinline {{
+  %k = zext i64 %s to {p.w}
+  %q = ashr {p.w} %x, %k
+  %back = shl {p.w} %q, %k
+  %rest = sub {p.w} %x, %back
+  %some = icmp ne {p.w} %rest, 0
+  %up = add {p.w} %q, 1
+  %h = sub {p.w} %k, 1
+  %half = shl {p.w} 1, %h
+  %over = icmp ugt {p.w} %rest, %half
+  %tie = icmp eq {p.w} %rest, %half
+  %below = icmp slt {p.w} %x, 0
+  %bit = trunc {p.w} %q to i1
   %notbelow = xor i1 %below, true
   switch i64 %how, label %floor [ i64 {CEIL}, label %ceil
     i64 {TRUNCATE}, label %truncate
     i64 {HALF_TO_EVEN}, label %even
     i64 {HALF_AWAY}, label %away ]
 floor:
-  ret i512 %q
+  ret {p.w} %q
 ceil:
-  %c = select i1 %some, i512 %up, i512 %q
-  ret i512 %c
+  %c = select i1 %some, {p.w} %up, {p.w} %q
+  ret {p.w} %c
 truncate:
   %u = and i1 %some, %below
-  %t = select i1 %u, i512 %up, i512 %q
-  ret i512 %t
+  %t = select i1 %u, {p.w} %up, {p.w} %q
+  ret {p.w} %t
 even:
   %e1 = and i1 %tie, %bit
   %e2 = or i1 %over, %e1
-  %e3 = select i1 %e2, i512 %up, i512 %q
-  ret i512 %e3
+  %e3 = select i1 %e2, {p.w} %up, {p.w} %q
+  ret {p.w} %e3
 away:
   %a1 = and i1 %tie, %notbelow
   %a2 = or i1 %over, %a1
-  %a3 = select i1 %a2, i512 %up, i512 %q
-  ret i512 %a3
+  %a3 = select i1 %a2, {p.w} %up, {p.w} %q
+  ret {p.w} %a3
 }}
 
 define internal void @to_whole(ptr %out, ptr %a, i64 %how) noinline {{
+  %t = alloca [{p.size} x i8], align 8
   %x = call double @shadow(ptr %a)
   %kind = load i64, ptr %a, align 8
   %other = icmp ne i64 %kind, {FINITE}
@@ -406,25 +555,25 @@ same:
   call void @copy(ptr %out, ptr %a)
   ret void
 finite:
-{field("a", "e", EXPONENT)}{field("a", "r", RADIUS)}{field("a", "m", MIDPOINT, "i256")}
-  %m = sext i256 %a.m to i512
-  %r = zext i64 %a.r to i512
-  %low = sub i512 %m, %r
-  %high = add i512 %m, %r
+{field("a", "e", EXPONENT)}{field("a", "r", RADIUS)}{field("a", "m", MIDPOINT, p.n)}
+  %m = sext {p.n} %a.m to {p.w}
+  %r = zext i64 %a.r to {p.w}
+  %low = sub {p.w} %m, %r
+  %high = add {p.w} %m, %r
   %whole = icmp sge i64 %a.e, 0
   br i1 %whole, label %large, label %small
 large:
   %sharp = icmp eq i64 %a.r, 0
   br i1 %sharp, label %same, label %lost
 small:
-  %s0 = sub i64 0, %a.e
-  %s = call i64 @llvm.smin.i64(i64 %s0, i64 255)
-  %p = call i512 @whole_of(i512 %low, i64 %s, i64 %how)
-  %q = call i512 @whole_of(i512 %high, i64 %s, i64 %how)
-  %agree = icmp eq i512 %p, %q
+{_on_boundary(p)}  %s0 = sub i64 0, %a.e
+  %s = call i64 @llvm.smin.i64(i64 %s0, i64 {p.stored - 1})
+  %p = call {p.w} @whole_of({p.w} %low, i64 %s, i64 %how)
+  %q = call {p.w} @whole_of({p.w} %high, i64 %s, i64 %how)
+  %agree = icmp eq {p.w} %p, %q
   br i1 %agree, label %signs, label %lost
 signs:
-  %none = icmp eq i512 %p, 0
+  %none = icmp eq {p.w} %p, 0
   br i1 %none, label %zeros, label %some
 zeros:
   %open = fcmp oeq double %x, 3.0
@@ -435,7 +584,7 @@ signed:
   call void @mark(ptr %out, i64 %z)
   ret void
 some:
-  call void @settle(ptr %out, i512 %p, i512 0, i64 0)
+  call void @settle(ptr %out, {p.w} %p, {p.w} 0, i64 0)
   ret void
 lost:
   call void @mark(ptr %out, i64 {UNKNOWN})
@@ -443,16 +592,16 @@ lost:
 }}
 """
 
+
 # the integer nearest to a midpoint, and whether it is certain to fit in 62 bits
-_NEAREST = f"""
+def _nearest(p: Precision) -> str:
+    return f"""
 define internal {{ i64, i1 }} @nearest_integer(ptr %a) noinline {{
   %kind = load i64, ptr %a, align 8
   %finite = icmp eq i64 %kind, {FINITE}
-{field("a", "e", EXPONENT)}{field("a", "m", MIDPOINT, "i256")}
-  %small = icmp slt i64 %a.e, {62 - BITS}
-  %whole = icmp sge i64 %a.e, 0
-  %none = icmp eq i256 %a.m, 0
-  %low = icmp sgt i64 %a.e, -256
+{field("a", "e", EXPONENT)}{field("a", "m", MIDPOINT, p.n)}
+  %small = icmp slt i64 %a.e, {62 - p.bits}
+  %none = icmp eq {p.n} %a.m, 0
   %fits0 = or i1 %small, %none
   %fits = and i1 %finite, %fits0
   br i1 %fits, label %go, label %no
@@ -460,11 +609,11 @@ no:
   ret {{ i64, i1 }} {{ i64 0, i1 false }}
 go:
   %s0 = sub i64 0, %a.e
-  %s1 = call i64 @llvm.smin.i64(i64 %s0, i64 255)
+  %s1 = call i64 @llvm.smin.i64(i64 %s0, i64 {p.stored - 1})
   %s = call i64 @llvm.smax.i64(i64 %s1, i64 1)
-  %m = sext i256 %a.m to i512
-  %q = call i512 @whole_of(i512 %m, i64 %s, i64 {HALF_TO_EVEN})
-  %n = trunc i512 %q to i64
+  %m = sext {p.n} %a.m to {p.w}
+  %q = call {p.w} @whole_of({p.w} %m, i64 %s, i64 {HALF_TO_EVEN})
+  %n = trunc {p.w} %q to i64
   %found = insertvalue {{ i64, i1 }} {{ i64 0, i1 true }}, i64 %n, 0
   ret {{ i64, i1 }} %found
 }}
@@ -476,7 +625,7 @@ define internal {{ i64, i1 }} @exact_integer(ptr %a) noinline {{
 nothing:
   ret {{ i64, i1 }} {{ i64 0, i1 true }}
 look:
-  %t = alloca i512, align 8
+  %t = alloca [{p.size} x i8], align 8
   %near = call {{ i64, i1 }} @nearest_integer(ptr %a)
   %n = extractvalue {{ i64, i1 }} %near, 0
   %ok = extractvalue {{ i64, i1 }} %near, 1
@@ -489,32 +638,34 @@ look:
 }}
 
 define internal void @put_integer(ptr %out, i64 %n) noinline {{
-  %m = sext i64 %n to i512
-  call void @settle(ptr %out, i512 %m, i512 0, i64 0)
+  %m = sext i64 %n to {p.w}
+  call void @settle(ptr %out, {p.w} %m, {p.w} 0, i64 0)
   ret void
 }}
 
 define internal void @put_unsigned(ptr %out, i64 %n) noinline {{
-  %m = zext i64 %n to i512
-  call void @settle(ptr %out, i512 %m, i512 0, i64 0)
+  %m = zext i64 %n to {p.w}
+  call void @settle(ptr %out, {p.w} %m, {p.w} 0, i64 0)
   ret void
 }}
 """
 
+
 # the exponent n of a finite number: the magnitude of its midpoint is between 2^n and 2^(n + 1)
-_EXPONENT = f"""
+def _exponent(p: Precision) -> str:
+    return f"""
 define internal {{ i64, i1 }} @exponent(ptr %a) noinline {{
   %kind = load i64, ptr %a, align 8
   %finite = icmp eq i64 %kind, {FINITE}
-{field("a", "e", EXPONENT)}{field("a", "m", MIDPOINT, "i256")}
-  %none = icmp eq i256 %a.m, 0
+{field("a", "e", EXPONENT)}{field("a", "m", MIDPOINT, p.n)}
+  %none = icmp eq {p.n} %a.m, 0
   %some = xor i1 %none, true
   %ok = and i1 %finite, %some
-  %m = sext i256 %a.m to i512
-  %abs = call i512 @llvm.abs.i512(i512 %m, i1 false)
-  %z = call i512 @llvm.ctlz.i512(i512 %abs, i1 false)
-  %z64 = trunc i512 %z to i64
-  %top = sub i64 511, %z64
+  %m = sext {p.n} %a.m to {p.w}
+  %abs = call {p.w} @llvm.abs.{p.w}({p.w} %m, i1 false)
+  %z = call {p.w} @llvm.ctlz.{p.w}({p.w} %abs, i1 false)
+  %z64 = trunc {p.w} %z to i64
+  %top = sub i64 {p.wide - 1}, %z64
   %n = add i64 %top, %a.e
   %found = insertvalue {{ i64, i1 }} zeroinitializer, i64 %n, 0
   %found2 = insertvalue {{ i64, i1 }} %found, i1 %ok, 1
@@ -527,22 +678,29 @@ define internal void @scale(ptr %out, ptr %a, i64 %by) noinline {{
   %finite = icmp eq i64 %kind, {FINITE}
   br i1 %finite, label %move, label %end
 move:
-{field("a", "e", EXPONENT)}{field("a", "r", RADIUS)}{field("a", "m", MIDPOINT, "i256")}
-  %m = sext i256 %a.m to i512
-  %r = zext i64 %a.r to i512
+{field("a", "e", EXPONENT)}{field("a", "r", RADIUS)}{field("a", "m", MIDPOINT, p.n)}
+  %m = sext {p.n} %a.m to {p.w}
+  %r = zext i64 %a.r to {p.w}
   %e = add i64 %a.e, %by
-  %abs = call i512 @llvm.abs.i512(i512 %m, i1 false)
-  %touches = icmp eq i512 %abs, %r
+  %abs = call {p.w} @llvm.abs.{p.w}({p.w} %m, i1 false)
+  %touches = icmp eq {p.w} %abs, %r
   %blurred = icmp ne i64 %a.r, 0
   %beside = and i1 %touches, %blurred
   br i1 %beside, label %zero, label %plain
 zero:
-  %below = icmp slt i512 %m, 0
-  %most = add i512 %r, %r
-  call void @put_beside_zero(ptr %out, i512 %most, i1 %below, i64 %e)
+  %below = icmp slt {p.w} %m, 0
+  %most = add {p.w} %r, %r
+  %log = call {{ double, double }} @logarithm(ptr %a)
+  call void @put_beside_zero(ptr %out, {p.w} %most, i1 %below, i64 %e)
+  %l0 = extractvalue {{ double, double }} %log, 0
+  %h0 = extractvalue {{ double, double }} %log, 1
+  %by0 = sitofp i64 %by to double
+  %l = fadd double %l0, %by0
+  %h = fadd double %h0, %by0
+  call void @put_logarithm(ptr %out, double %l, double %h)
   br label %end
 plain:
-  call void @settle(ptr %out, i512 %m, i512 %r, i64 %e)
+  call void @settle(ptr %out, {p.w} %m, {p.w} %r, i64 %e)
   br label %end
 end:
   ret void
@@ -550,9 +708,17 @@ end:
 
 ; a with a radius that is larger by 2^by
 define internal void @widen(ptr %out, ptr %a, i64 %by) noinline {{
-  %t = alloca i512, align 8
-  call void @settle(ptr %t, i512 0, i512 1, i64 %by)
+  %t = alloca [{p.size} x i8], align 8
+  call void @settle(ptr %t, {p.w} 0, {p.w} 1, i64 %by)
   call void @add(ptr %out, ptr %a, ptr %t)
+  ret void
+}}
+
+; set the height of a number
+define internal void @put_height(ptr %out, i64 %height) noinline {{
+  %least = call i64 @llvm.smin.i64(i64 %height, i64 {balls.UNBOUNDED})
+  %p = getelementptr i8, ptr %out, i64 {HEIGHT}
+  store i64 %least, ptr %p, align 8
   ret void
 }}
 
@@ -563,16 +729,17 @@ define internal void @middle(ptr %out, ptr %a) noinline {{
   %finite = icmp eq i64 %kind, {FINITE}
   br i1 %finite, label %sharpen, label %end
 sharpen:
-{field("a", "e", EXPONENT)}{field("a", "m", MIDPOINT, "i256")}
-  %m = sext i256 %a.m to i512
-  call void @settle(ptr %out, i512 %m, i512 0, i64 %a.e)
+{field("a", "e", EXPONENT)}{field("a", "m", MIDPOINT, p.n)}
+  %m = sext {p.n} %a.m to {p.w}
+  call void @settle(ptr %out, {p.w} %m, {p.w} 0, i64 %a.e)
   br label %end
 end:
   ret void
 }}
 """
 
-FUNCTIONS = [
-    *balls.FUNCTIONS, _SHADOW, _COPY, _ADD, _product("multiply", "multiply_finite", "fmul"),
-    _product("divide", "divide_finite", "fdiv"), _ROOT, _COMPARE, *_TESTS, _MAXIMUM, _WHOLE, _NEAREST, _EXPONENT,
-]  # fmt: skip
+
+def functions(p: Precision) -> list[str]:
+    made = (_shadow, _copy, _add, _sum, _root, _compare, _maximum, _beside, _whole, _nearest, _exponent)
+    products = _product("multiply", "multiply_finite", "fmul"), _product("divide", "divide_finite", "fdiv")
+    return [*balls.functions(p), *(function(p) for function in made), *products, *_TESTS]

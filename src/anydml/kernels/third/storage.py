@@ -6,12 +6,24 @@ infinity, and the sign bit.
 
 from __future__ import annotations
 
-from anydml.kernels.third.balls import EXPONENT, FINITE, INFINITE, MIDPOINT, NAN, NEGATIVE_INFINITE, NEGATIVE_ZERO, RADIUS
-from anydml.kernels.third.operations import field
+from anydml.kernels.third.balls import (
+    EXPONENT,
+    FINITE,
+    INFINITE,
+    MIDPOINT,
+    NAN,
+    NEGATIVE_INFINITE,
+    NEGATIVE_ZERO,
+    RADIUS,
+    Precision,
+)
+from anydml.kernels.third.operations import UNDECIDED, field
 
 FORM = "i64 %width, i64 %lowest, i64 %infinity, i64 %signbit"
 
-_DECODE = f"""
+
+def _decode(p: Precision) -> str:
+    return f"""
 define internal void @decode(ptr %out, i64 %bits, {FORM}) noinline {{
   %sign = and i64 %bits, %signbit
   %below = icmp ne i64 %sign, 0
@@ -48,26 +60,28 @@ number:
   %e = add i64 %up, %lowest
   %minus = sub i64 0, %m
   %n = select i1 %below, i64 %minus, i64 %m
-  %wide = sext i64 %n to i512
-  call void @settle(ptr %out, i512 %wide, i512 0, i64 %e)
+  %wide = sext i64 %n to {p.w}
+  call void @settle(ptr %out, {p.w} %wide, {p.w} 0, i64 %e)
   ret void
 }}
 """
 
+
 # n 2^e rounded half to even
-_ENCODE = f"""
-define internal i64 @encode_whole(i512 %n, i64 %e, {FORM}) noinline {{
-  %below = icmp slt i512 %n, 0
-  %a = call i512 @llvm.abs.i512(i512 %n, i1 false)
-  %none = icmp eq i512 %a, 0
+def _encode(p: Precision) -> str:
+    return f"""
+define internal i64 @encode_whole({p.w} %n, i64 %e, {FORM}) noinline {{
+  %below = icmp slt {p.w} %n, 0
+  %a = call {p.w} @llvm.abs.{p.w}({p.w} %n, i1 false)
+  %none = icmp eq {p.w} %a, 0
   br i1 %none, label %zero, label %some
 zero:
   ret i64 0
 some:
   %sign = select i1 %below, i64 %signbit, i64 0
-  %z = call i512 @llvm.ctlz.i512(i512 %a, i1 false)
-  %z64 = trunc i512 %z to i64
-  %len = sub i64 512, %z64
+  %z = call {p.w} @llvm.ctlz.{p.w}({p.w} %a, i1 false)
+  %z64 = trunc {p.w} %z to i64
+  %len = sub i64 {p.wide}, %z64
   %top = add i64 %len, %e
   %t1 = sub i64 %top, %width
   %unit0 = sub i64 %t1, 1
@@ -83,21 +97,21 @@ place:
   %right = icmp sgt i64 %s, 0
   br i1 %right, label %round, label %exact
 round:
-  %tiny = icmp sgt i64 %s, 300
+  %tiny = icmp sgt i64 %s, {p.stored + 44}
   br i1 %tiny, label %signed, label %cut
 signed:
   ret i64 %sign
 cut:
-  %q5 = call i512 @whole_of(i512 %a, i64 %s, i64 3)
+  %q5 = call {p.w} @whole_of({p.w} %a, i64 %s, i64 3)
   br label %made
 exact:
   %l = sub i64 0, %s
-  %l5 = zext i64 %l to i512
-  %q6 = shl i512 %a, %l5
+  %l5 = zext i64 %l to {p.w}
+  %q6 = shl {p.w} %a, %l5
   br label %made
 made:
-  %q = phi i512 [ %q5, %cut ], [ %q6, %exact ]
-  %q64 = trunc i512 %q to i64
+  %q = phi {p.w} [ %q5, %cut ], [ %q6, %exact ]
+  %q64 = trunc {p.w} %q to i64
   %base = shl i64 %rise, %width
   %bits = add i64 %base, %q64
   %over = icmp uge i64 %bits, %infinity
@@ -107,6 +121,7 @@ made:
 }}
 
 define internal {{ i64, i1 }} @encode(ptr %a, {FORM}) noinline {{
+  %t = alloca [{p.size} x i8], align 8
   %kind = load i64, ptr %a, align 8
   switch i64 %kind, label %open [ i64 {FINITE}, label %finite
     i64 {NEGATIVE_ZERO}, label %zero
@@ -132,15 +147,15 @@ known:
   %r1 = insertvalue {{ i64, i1 }} {{ i64 0, i1 true }}, i64 %bits, 0
   ret {{ i64, i1 }} %r1
 finite:
-{field("a", "e", EXPONENT)}{field("a", "r", RADIUS)}{field("a", "m", MIDPOINT, "i256")}
-  %m = sext i256 %a.m to i512
-  %r = zext i64 %a.r to i512
-  %low = sub i512 %m, %r
-  %high = add i512 %m, %r
-  %p = call i64 @encode_whole(i512 %low, i64 %a.e, i64 %width, i64 %lowest, i64 %infinity, i64 %signbit)
-  %h = call i64 @encode_whole(i512 %high, i64 %a.e, i64 %width, i64 %lowest, i64 %infinity, i64 %signbit)
+{field("a", "e", EXPONENT)}{field("a", "r", RADIUS)}{field("a", "m", MIDPOINT, p.n)}
+  %m = sext {p.n} %a.m to {p.w}
+  %r = zext i64 %a.r to {p.w}
+{_on_boundary(p)}  %low = sub {p.w} %m, %r
+  %high = add {p.w} %m, %r
+  %p = call i64 @encode_whole({p.w} %low, i64 %a.e, i64 %width, i64 %lowest, i64 %infinity, i64 %signbit)
+  %h = call i64 @encode_whole({p.w} %high, i64 %a.e, i64 %width, i64 %lowest, i64 %infinity, i64 %signbit)
   ; an end of 0 that is not reached from below rounds to -0
-  %end = icmp eq i512 %high, 0
+  %end = icmp eq {p.w} %high, 0
   %some = icmp ne i64 %a.r, 0
   %beside = and i1 %end, %some
   %last = select i1 %beside, i64 %signbit, i64 %h
@@ -151,4 +166,30 @@ finite:
 }}
 """
 
-FUNCTIONS = [_DECODE, _ENCODE]
+
+def _on_boundary(p: Precision) -> str:
+    """In @encode: numbers that are between two elements by definition are rounded to even."""
+    if not p.settles:
+        return ""
+    return f"""
+  %abs = call {p.w} @llvm.abs.{p.w}({p.w} %m, i1 false)
+  %z = call {p.w} @llvm.ctlz.{p.w}({p.w} %abs, i1 false)
+  %z64 = trunc {p.w} %z to i64
+  %len = sub i64 {p.wide}, %z64
+  %top = add i64 %len, %a.e
+  %t1 = sub i64 %top, %width
+  %unit0 = sub i64 %t1, 1
+  %unit = call i64 @llvm.smax.i64(i64 %unit0, i64 %lowest)
+  %half = sub i64 %unit, 1
+  %on = call i64 @beside(ptr %t, ptr %a, i64 %half)
+  switch i64 %on, label %beyond [ i64 1, label %here
+    i64 {UNDECIDED}, label %open ]
+here:
+  %r4 = call {{ i64, i1 }} @encode(ptr %t, i64 %width, i64 %lowest, i64 %infinity, i64 %signbit)
+  ret {{ i64, i1 }} %r4
+beyond:
+"""
+
+
+def functions(p: Precision) -> list[str]:
+    return [_decode(p), _encode(p)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from fractions import Fraction
 from functools import lru_cache
@@ -11,42 +12,53 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from anydml.kernels.third import balls
+from anydml.kernels.third.balls import Precision
 from anydml.kernels.third.interpreter import CODES, WORDS
 
 SPECIAL = {"-0.0": balls.NEGATIVE_ZERO, "inf": balls.INFINITE, "-inf": balls.NEGATIVE_INFINITE, "nan": balls.NAN}
-DEEP = 400  # bits to which constants are computed before they are shortened to those of a number
 
 
-def record(midpoint: int = 0, radius: int = 0, exponent: int = 0, kind: int = balls.FINITE) -> bytes:
+def record(
+    midpoint: int = 0,
+    radius: int = 0,
+    exponent: int = 0,
+    kind: int = balls.FINITE,
+    height: int = balls.UNBOUNDED,
+    precision: Precision = balls.FIRST,
+) -> bytes:
     """A number in the format of the interpreter."""
-    return struct.pack("<qqqq", kind, exponent, radius, 0) + midpoint.to_bytes(32, "little", signed=True)
+    beside_zero = radius and abs(midpoint) == radius
+    logarithms = (-math.inf, float(exponent + radius.bit_length() + 1)) if beside_zero else (0.0, 0.0)
+    header = struct.pack("<qqqqdd", kind, exponent, radius, height, *logarithms)
+    return header + midpoint.to_bytes(precision.stored // 8, "little", signed=True)
 
 
 @lru_cache(maxsize=1024, typed=True)  # 0 and -0.0 are equal
-def of_value(value: Fraction | float) -> bytes:
+def of_value(value: Fraction | float, precision: Precision) -> bytes:
     """A rational number, a negative zero, an infinity or NaN."""
     if isinstance(value, float):
-        return record(kind=SPECIAL[repr(value)])
+        return record(kind=SPECIAL[repr(value)], precision=precision)
     if not value:
-        return record()
-    places = balls.BITS - 2 - (abs(value.numerator).bit_length() - value.denominator.bit_length())
+        return record(precision=precision)
+    bits = abs(value.numerator).bit_length(), value.denominator.bit_length()
+    places = precision.bits - 2 - (bits[0] - bits[1])
     scaled = value * Fraction(2) ** places
     midpoint = scaled.numerator // scaled.denominator
-    return record(midpoint, int(scaled.denominator != 1), -places)
+    return record(midpoint, int(scaled.denominator != 1), -places, height=max(bits), precision=precision)
 
 
-@lru_cache(maxsize=8)
-def of_constant(name: str) -> bytes:
+@lru_cache(maxsize=16)
+def of_constant(name: str, precision: Precision) -> bytes:
     """A mathematical constant: "log2", "inverse of log2", "half pi", "inverse of half pi", "pi", "erf"."""
-    before, ctx.prec = ctx.prec, DEEP
+    before, ctx.prec = ctx.prec, precision.bits + 150
     try:
         pi, log2 = arb.pi(), arb(2).log()
         made = {"log2": log2, "inverse of log2": 1 / log2, "half pi": pi / 2, "inverse of half pi": 2 / pi, "pi": pi,
                 "erf": 2 / pi.sqrt()}[name]  # fmt: skip
-        scaled = int(str((made * arb(2) ** (balls.BITS - 4)).mid().floor().unique_fmpz()))
+        scaled = int(str((made * arb(2) ** (precision.bits - 4)).mid().floor().unique_fmpz()))
     finally:
         ctx.prec = before
-    return record(scaled, 2, 4 - balls.BITS)
+    return record(scaled, 2, 4 - precision.bits, precision=precision)
 
 
 class Label:
@@ -66,8 +78,8 @@ class IntegerRegister(int):
 class Tape:
     """Instructions in order. The first `dims` integer registers hold the element's indices; the caller sets the next ones."""
 
-    def __init__(self, dims: int) -> None:
-        self.dims, self.numbers, self.integers = dims, 0, dims
+    def __init__(self, dims: int, precision: Precision = balls.FIRST) -> None:
+        self.dims, self.precision, self.numbers, self.integers = dims, precision, 0, dims
         self._lines: list[tuple[str, int, int, int | Label]] = []
         self._constants: dict[bytes, int] = {}
 
@@ -111,7 +123,15 @@ class Tape:
         return self.make("constant", self._constants.setdefault(made, len(self._constants)))
 
     def value(self, x: Fraction | float | int) -> NumberRegister:
-        return self.constant(of_value(x if isinstance(x, float) else Fraction(x)))
+        return self.constant(of_value(x if isinstance(x, float) else Fraction(x), self.precision))
+
+    def named(self, name: str) -> NumberRegister:
+        """A mathematical constant."""
+        return self.constant(of_constant(name, self.precision))
+
+    def beside_zero(self, exponent: int) -> NumberRegister:
+        """A number between 0 and 2^exponent, and not 0."""
+        return self.constant(record(1 << 59, 1 << 59, exponent - 60, precision=self.precision))
 
     def assign(self, to: NumberRegister, x: NumberRegister) -> None:
         self.do("copy", to, x)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from anydml.kernels.match.scopes import Scopes
+from anydml.kernels.match.scopes import ScopedWalk, Scopes
 from anydml.kernels.match.structure import skipped
-from anydml.kernels.third import operations
-from anydml.kernels.third.balls import INFINITE, NAN, NEGATIVE_INFINITE
+from anydml.kernels.third import balls, operations
+from anydml.kernels.third.balls import INFINITE, NAN, NEGATIVE_INFINITE, Precision
 from anydml.kernels.third.functions import BINARY, UNARY, is_kind, rational_power, whole_power
 from anydml.kernels.third.interpreter import FORMS
 from anydml.kernels.third.tape import IntegerRegister, Label, NumberRegister, Tape
@@ -21,7 +21,7 @@ from anydml.tensor import EIGHT_BIT_FLOATS, DataType, limits
 
 _WHOLE = {"floor": operations.FLOOR, "ceil": operations.CEIL, "truncate": operations.TRUNCATE,
           "half_to_even": operations.HALF_TO_EVEN, "half_away": operations.HALF_AWAY}  # fmt: skip
-_BINARY = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "max": "maximum", "min": "minimum"}
+_BINARY = {"add": "sum", "sub": "difference", "mul": "multiply", "div": "divide", "max": "maximum", "min": "minimum"}
 _INDEX = {"add": "iadd", "sub": "isub", "mul": "imul", "max": "imax", "min": "imin", "floordiv": "ifloordiv", "mod": "imod"}
 _TRUTHS = {"less": "is_less", "less_equal": "is_less_equal", "equal": "is_equal"}
 _OF_INDICES = {"less": "iless", "less_equal": "iless_equal", "equal": "iequal"}
@@ -29,7 +29,7 @@ MOST_HALVINGS, MOST_FACTORS = 4, 64  # in constant exponents of powers that are 
 LONGEST_TAPE = 20_000  # instructions
 
 
-_STEP = {"sum": "add", "product": "multiply", "max": "maximum", "min": "minimum"}
+_STEP = {"sum": "sum", "product": "multiply", "max": "maximum", "min": "minimum"}
 _START: dict[str, float | int] = {"sum": -0.0, "product": 1, "max": float("-inf"), "min": float("inf")}
 R = TypeVar("R", NumberRegister, IntegerRegister)
 
@@ -52,19 +52,19 @@ class Translated(NamedTuple):
     reads: tuple[Read, ...]
 
 
-def translated(nest: Nest, data_type: DataType) -> Translated:
-    """The tape that decides an element of a nest. Untranslatable if there is none."""
+def translated(nest: Nest, data_type: DataType, precision: Precision = balls.FIRST) -> Translated:
+    """The tape that decides an element of a nest, with numbers of a precision. Untranslatable if there is none."""
     if nest.moves:
         raise Untranslatable("elements are moved")
-    return _Translation(nest, data_type).made()
+    return _Translation(nest, data_type, precision).made()
 
 
-class _Translation:
-    def __init__(self, nest: Nest, data_type: DataType) -> None:
+class _Translation(ScopedWalk[Expr, NumberRegister | IntegerRegister]):
+    def __init__(self, nest: Nest, data_type: DataType, precision: Precision) -> None:
         self.nest, self.data_type = nest, data_type
-        self.tape = Tape(len(nest.index))
+        self.tape = Tape(len(nest.index), precision)
         self.variables: dict[Variable, IntegerRegister] = {v: IntegerRegister(d) for d, v in enumerate(nest.variables)}
-        self.known: Scopes[Expr, NumberRegister | IntegerRegister] = Scopes()
+        self.items = Scopes()
         self.reads: dict[Tensor, Read] = {}
 
     def made(self) -> Translated:
@@ -102,14 +102,12 @@ class _Translation:
 
     # --- values ---
 
-    def _value(self, e: Expr) -> NumberRegister | IntegerRegister:
-        if e not in self.known:
-            makes = {INDEX: self._index, TRUTH: self._truth}.get(e.sort, self._make)
-            self.known[e] = self._select(e) if e.op == "select" else makes(e)
-        return self.known[e]
+    def _made(self, node: Expr) -> NumberRegister | IntegerRegister:
+        makes = {INDEX: self._index, TRUTH: self._truth}.get(node.sort, self._make)
+        return self._select(node) if node.op == "select" else makes(node)
 
     def _number(self, e: Expr) -> NumberRegister:
-        found = self._value(e)
+        found = self.item(e)
         assert isinstance(found, NumberRegister), e.op
         return found
 
@@ -119,7 +117,7 @@ class _Translation:
             if not -(2**63) <= n < 2**63:  # of a counter of 128 bits
                 raise Untranslatable("an integer that no register holds")
             return self.tape.fixed(n)
-        found = self._value(e)
+        found = self.item(e)
         assert isinstance(found, IntegerRegister), e.op
         return found
 
@@ -213,7 +211,7 @@ class _Translation:
 
     def _take(self, out: R, make: Callable[[], R]) -> None:
         """Compute a value in a branch. Nodes that are computed there are not reused behind the branch."""
-        with self.known.inner():
+        with self.items.inner():
             self.tape.do("copy" if isinstance(out, NumberRegister) else "icopy", out, make())
 
     def _select(self, e: Expr) -> NumberRegister | IntegerRegister:
@@ -287,7 +285,7 @@ class _Translation:
         t.do("set", there, 0)
         t.do("set", some, 0)
         t.assign(out, t.value(_START[kind]))
-        with self.known.inner():
+        with self.items.inner():
             self._loops(list(bound_by(e)), e, out, some)
         if kind == "sum":  # the sum of no terms is +0
             added = Label()
@@ -311,7 +309,7 @@ class _Translation:
         t.do("set", i, 0)
         t.place(again)
         t.unless(t.count("iless", i, t.fixed(v.size)), over)
-        with self.known.inner():
+        with self.items.inner():
             self._loops(others, e, out, some)
         t.do("iadd", i, i, t.fixed(1))
         t.jump(again)

@@ -18,11 +18,10 @@ from anydml.kernels.contract.geometry import Batch, Matrix, OutputPart, StridedC
 from anydml.kernels.contract.images import image
 from anydml.kernels.contract.images.image import NOT_THERE, of_axis, of_taps
 from anydml.kernels.contract.images.windows import PaddedWindows
-from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.places import tile as places
 from anydml.kernels.contract.places.problem import LONGEST, triple
 from anydml.kernels.contract.plan import FilterPlan, Steps
-from anydml.kernels.contract.problem import NOTHING, Estimated, IntegerProblem, axes_of, in_bytes, of_filters
+from anydml.kernels.contract.problem import NOTHING, WRAPS, Estimated, IntegerProblem, axes_of, in_bytes, of_filters
 from anydml.kernels.contract.repeats import along, each
 from anydml.kernels.match.convolution import Convolution
 

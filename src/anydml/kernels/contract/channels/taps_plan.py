@@ -15,10 +15,10 @@ from anydml.kernels.contract.geometry import Batch, OutputPart
 from anydml.kernels.contract.images import image
 from anydml.kernels.contract.images.image import of_taps
 from anydml.kernels.contract.images.windows import BEFORE, BEHIND, filled
-from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.places import tile as places
 from anydml.kernels.contract.places.problem import LONGEST
 from anydml.kernels.contract.plan import FilterPlan, Steps
+from anydml.kernels.contract.problem import WRAPS
 from anydml.kernels.contract.repeats import along, each
 
 

@@ -11,8 +11,8 @@ from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract.epilogue import records
 from anydml.kernels.contract.geometry import Batch, Matrix, Scratch
-from anydml.kernels.contract.layout import WRAPS, IntegerLayout
-from anydml.kernels.contract.problem import NOTHING
+from anydml.kernels.contract.layout import IntegerLayout
+from anydml.kernels.contract.problem import NOTHING, WRAPS
 
 LARGEST = 2**31 - 1
 MODES = 16  # bytes
@@ -27,9 +27,9 @@ def by_row(at: IntegerLayout) -> list[Matrix]:
 def parameters(at: IntegerLayout, batch: Batch, rows: range, first: int, count: int, into: At, modes: At) -> Step:
     """The records of rows without their terms, and the modes, for `count` columns from `first` on."""
     p, row, none = at.problem, rows.start, At("constants")
-    by_column = p.bias is not None and bool(p.bias.column)
+    by_column = p.column_biased or (p.bias is not None and bool(p.bias.column))
     output = "i32" if p.scales is None else p.output
-    code = engine.compiled(records.parameters, at.target, p.a_signed, output, at.kind.biased, by_column)
+    code = engine.compiled(records.parameters, at.target, p.a_signed, output, p.bias is not None, by_column)
     found = Arguments(m=len(rows), rows=into, **stepped("a_zero_point", p.a_zero_point.of(batch, row), p.a_zero_point.row))
     if p.scales is None:
         absent = records.PARAMETERS.names
@@ -48,7 +48,7 @@ def parameters(at: IntegerLayout, batch: Batch, rows: range, first: int, count: 
         **stepped("y_scale", y_scale.of(batch, row), y_scale.row),
         **stepped("b_scale", b_scale.of(batch, 0, first), b_scale.column),
         **stepped("y_zero_point", p.y_zero_point.of(batch, row), p.y_zero_point.row),
-        **stepped("bias", bias.of(batch, row), bias.column if by_column else bias.row),
+        **stepped("bias", bias.of(batch, row, first if by_column else 0), bias.column if by_column else bias.row),
     )
 
 
@@ -69,13 +69,17 @@ class ColumnRecords:
     def __init__(self, at: IntegerLayout, batch: Batch, panels: range, into: At) -> None:
         self.at, self.batch, self.panels, self.into = at, batch, panels, into
 
-    def ready(self, scratch: Scratch) -> Generator[Step, None, tuple[At, At]]:
-        """The zero points and scales as the kernel reads them: one for all columns, or contiguous, for at least a whole
+    def ready(self, scratch: Scratch) -> Generator[Step, None, tuple[At, At, At]]:
+        """The zero points, scales and biases as the kernel reads them: one for all columns, or contiguous, for at least a whole
         panel."""
         scales = self.at.problem.scales
         zero_point = yield from self._across(self.at.problem.b_zero_point, 1, scratch)
         scale = At("constants") if scales is None else (yield from self._across(scales[1], 4, scratch))
-        return zero_point, scale
+        bias = self.at.problem.bias
+        added = (
+            At("constants") if not self.at.kind.column_biased or bias is None else (yield from self._across(bias, 4, scratch))
+        )
+        return zero_point, scale, added
 
     def _across(self, t: Matrix, size: int, scratch: Scratch) -> Generator[Step, None, At]:
         at = self.at
@@ -88,7 +92,8 @@ class ColumnRecords:
         yield at.copied((n,), (t.column,), (size,), size, here, values)
         return values
 
-    def step(self, sums: At, k: int, values: tuple[At, At]) -> Step:
+    def step(self, sums: At, k: int, values: tuple[At, At, At], modes: At) -> Step:
+        """The step that computes the records. modes: those of the rows' parameters."""
         at, p = self.at, self.at.problem
         code = engine.compiled(
             records.columns,
@@ -98,8 +103,10 @@ class ColumnRecords:
             at.kind.full,
             None if p.scales is None else 4 if p.scales[1].column else 0,
             1 if p.b_zero_point.column else 0,
+            None if not at.kind.column_biased or p.bias is None else 4 if p.bias.column else 0,
         )
         last = at.start(self.panels.stop - 1) - at.start(self.panels.start)
-        b_zero_point, b_scale = values
+        b_zero_point, b_scale, bias = values
         beside = Arguments(a_zero_point=p.a_zero_point.of(self.batch), b_zero_point=b_zero_point, b_scale=b_scale)
+        beside |= Arguments(bias=bias, modes=modes)
         return records.COLUMNS.step(code, panels=len(self.panels), last=last, sums=sums, columns=self.into, k=k, **beside)

@@ -259,14 +259,24 @@ def row_sums(target: Target, a_signed: bool, b_signed: bool, full: bool, biased:
 
 # --- the records of columns ---
 
-COLUMNS = Signature("panels last *sums *columns k *a_zero_point *b_zero_point *b_scale")
+COLUMNS = Signature("panels last *sums *columns k *a_zero_point *b_zero_point *b_scale *bias *modes")
 
 
-def columns(target: Target, a_signed: bool, b_signed: bool, full: bool, scale_step: int | None, zero_point_step: int) -> str:
+def columns(
+    target: Target,
+    a_signed: bool,
+    b_signed: bool,
+    full: bool,
+    scale_step: int | None,
+    zero_point_step: int,
+    bias_step: int | None = None,
+) -> str:
     """The kernel for the records of the columns of `panels` panels.
 
     Arguments: COLUMNS. scale_step, zero_point_step: 0 for one BScale or zero point, else the size of one; None: no scale.
+    bias_step: of the columns' biases; then A has one zero point, by which terms are multiplied even if `full`.
     """
+    biased = bias_step is not None
     dot, width = dot_of(target), target.vector_bytes
     lanes = width // 4
     vector, floats, bytes_ = f"<{lanes} x i32>", f"<{lanes} x float>", f"<{lanes} x i8>"
@@ -274,7 +284,10 @@ def columns(target: Target, a_signed: bool, b_signed: bool, full: bool, scale_st
     text = Text()
     COLUMNS.load(text)
     k = splat(text, text.op("trunc i64 %k to i32"), vector)
-    a_zero_point = "" if full else splat(text, extend(text, text.load("i8", "%a_zero_point"), a_signed), vector)
+    multiplied = biased or not full
+    a_zero_point = splat(text, extend(text, text.load("i8", "%a_zero_point"), a_signed), vector) if multiplied else ""
+    mask = splat(text, text.load("i32", "%modes", TAKEN), vector) if biased else ""
+    bias = splat(text, text.load("i32", "%bias"), vector) if bias_step == 0 else ""
     scale = splat(text, text.load("float", "%b_scale"), floats) if scale_step == 0 else ""
     point = ""
     if zero_point_step == 0:
@@ -291,7 +304,14 @@ def columns(target: Target, a_signed: bool, b_signed: bool, full: bool, scale_st
                 narrow = text.load(bytes_, text.at("%b_zero_point", column), n * lanes)
                 z = text.op(f"add {vector} {extend(text, narrow, b_signed, bytes_, vector)}, splat (i32 {shift})")
             x = text.op(f"sub {vector} {text.op(f'mul {vector} {k}, {z}')}, {text.load(vector, sums, n * width)}")
-            text.store(vector, x if full else text.op(f"mul {vector} {x}, {a_zero_point}"), record, n * width)
+            if multiplied:
+                x = text.op(f"mul {vector} {x}, {a_zero_point}")
+            if biased:
+                b = bias or text.load(vector, text.at("%bias", text.op(f"mul i64 {column}, 4")), n * width)
+                taken = text.op(f"and {vector} {b}, {mask}")
+                x = text.op(f"add {vector} {x}, {taken}")
+                text.store(vector, text.op(f"sub {vector} {b}, {taken}"), record, (3 * dot.vectors + n) * width)
+            text.store(vector, x, record, n * width)
             if scale_step is not None:
                 s = scale
                 if scale_step:

@@ -29,6 +29,7 @@ class FloatTuning(NamedTuple):
     many: int = 32  # magnitudes are summed if more than 1 / many of a block is listed: then deciding these costs as much,
     very_many: int = 12  # and pairs if more than 1 / very_many is
     at_once_terms: int = 384  # most terms of `packed.at_once`: longer panels fill the first-level cache
+    listed_in_place: int = 1 << 15  # elements of a block whose columns are read in place
     at_once_listed: int = 256  # of a block's elements stored so far, 1 / at_once_listed may be on the list
 
     # few rows

@@ -166,7 +166,7 @@ class _Chunk:
         if at.blocks > 1:
             yield from self._wide(packed, sums, sums_block, columns, values, (into, c_row))
         else:
-            yield columns.step(sums, at.problem.k, values)
+            yield columns.step(sums, at.problem.k, values, self.modes)
             where = into, c_row, self.last * at.size
             if self.work.thin:  # only the terms are left to add, and the rounding
                 row, code = 4 * self.count * at.width, engine.compiled(multiply, at.target, at.kind, m, True)
@@ -197,7 +197,7 @@ class _Chunk:
         return packed, sums, row
 
     def _wide(
-        self, packed: At, sums: At, sums_block: int, columns: ColumnRecords, values: tuple[At, At], c: tuple[At, int]
+        self, packed: At, sums: At, sums_block: int, columns: ColumnRecords, values: tuple[At, At, At], c: tuple[At, int]
     ) -> Iterator[Step | Repeat]:
         """The steps for blocks of K, whose sums are added in int64 and rounded at the end."""
         at, m, (a, a_row), k = self.at, self.m, self.a, self.at.problem.k
@@ -209,7 +209,7 @@ class _Chunk:
             groups = -(-len(part) // at.dot.group)
             there = a + part.start * at.dot.depth // at.dot.group
             yield row_sums(at, self.batch, self.rows, there, a_row, at.dot.depth * groups, self.records, self.modes)
-            yield columns.step(sums + part.start // at.block * sums_block, len(part), values)
+            yield columns.step(sums + part.start // at.block * sums_block, len(part), values, self.modes)
             yield from self._tiles((there, a_row), groups, packed + at.depth(part.start), into)
             carry = engine.compiled(wide.carry, at.target)
             yield wide.CARRY.step(carry, sums=partial, totals=totals, count=m * count, first=int(part.start == 0))

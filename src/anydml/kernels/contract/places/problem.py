@@ -12,12 +12,12 @@ from anydml.kernels.contract import tuning
 from anydml.kernels.contract.geometry import Matrix, StridedColumns
 from anydml.kernels.contract.images.image import NOT_THERE, ImageAxis
 from anydml.kernels.contract.images.windows import PaddedWindows
-from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.places import tile as places
 from anydml.kernels.contract.places.filters import Filters
 from anydml.kernels.contract.problem import (
     NOTHING,
     OUTPUTS,
+    WRAPS,
     Estimated,
     IntegerProblem,
     axes_of,
@@ -25,6 +25,7 @@ from anydml.kernels.contract.problem import (
     merged,
     numbers_of,
     of_rows,
+    transposed,
 )
 from anydml.kernels.match.convolution import Beside, Convolution
 from anydml.tensor import DataType, TensorFlags
@@ -101,7 +102,7 @@ def convolved(p: Convolution, estimated: Estimated | None = None) -> Convolved |
         scales=(single[2], across[2], single[3]) if p.scales else None,
         bias=across[1] if p.bias else None,
         estimated=estimated,
-        numbers=_columns(numbers_of(estimated, filters)),
+        numbers=transposed(numbers_of(estimated, filters)),
     )
     return Convolved(
         problem,
@@ -128,9 +129,4 @@ def triple(items: Sequence[T]) -> tuple[T, T, T]:
 
 def _of_columns(b: Beside | None, filters: int) -> Matrix:
     """A tensor whose columns are filters."""
-    return _columns(of_rows(b, filters))
-
-
-def _columns(m: Matrix) -> Matrix:
-    """A matrix with one row, whose columns are another's rows."""
-    return m._replace(row=0, column=m.row)
+    return transposed(of_rows(b, filters))

@@ -18,9 +18,8 @@ from anydml.kernels.contract.epilogue.estimates import STATE, begun
 from anydml.kernels.contract.epilogue.rule import fused
 from anydml.kernels.contract.family import contraction, planned
 from anydml.kernels.contract.geometry import ConstantTables, Scratch
-from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.plan import CONSTANTS, IntegerPlan
-from anydml.kernels.contract.problem import OPEN, OUTPUTS, Estimated
+from anydml.kernels.contract.problem import OPEN, OUTPUTS, WRAPS, Estimated
 from anydml.kernels.contract.quantised import bounds
 from anydml.kernels.contract.quantised.ending import ending
 from anydml.kernels.contract.quantised.estimate import ESTIMATE, SIDE, estimate

@@ -151,6 +151,8 @@ class RowsOfIntegers(FewRowsOfWeights):
 class ManyRowsOfWeights(PackedPlan):
     """The steps of many rows, for which panels of weights are dequantised, a chunk at a time."""
 
+    floats = False
+
     def __init__(self, p: FloatProblem, memory: FloatMemory, weights: PackedWeights) -> None:
         super().__init__(p, memory, (False, False))
         self.pack = _WeightPacking(p, self.table, weights)

@@ -13,6 +13,7 @@ from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats import recorded
 from anydml.kernels.numbers.floats.numbers import SLACK, Lazy, Number, U, of_single, once
 from anydml.kernels.numbers.functions.approximate import at_least, at_most
+from anydml.kernels.numbers.functions.paired import COARSE
 from anydml.kernels.numbers.known import Known, known_of
 from anydml.kernels.numbers.lanes import either
 from anydml.kernels.numbers.singles import NARROW
@@ -49,6 +50,8 @@ def nearest_half(x: Number, data_type: DataType) -> tuple[Value, Value | None]:
         return singles.narrowed(x.single, data_type), None
     if x.native is not None and _rounded_twice_is_once(x.operands, data_type):
         return singles.narrowed(x.native(), data_type), None
+    if x.pair is not None and x.pair.coarse is not None and data_type == DataType.BFLOAT16:
+        return singles.brains_near(x.pair.coarse, COARSE)
     if x.pair is not None:
         ends = x.pair.ends()
         bits, differ = singles.near(ends[1], data_type) if x.pair.close else singles.between(*ends, data_type)

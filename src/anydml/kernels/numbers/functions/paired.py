@@ -18,6 +18,7 @@ from anydml.kernels.numbers.functions.polynomials import evaluated
 
 ROUNDER = 1.5 * 2.0**23  # adding it rounds to an integer, which is then in the low bits
 EXP_MARGIN = {False: 2.0**-32.5, True: 2.0**-35.3}  # with tables of 8 entries, and of 32
+COARSE = 8  # places, a share of 2^-21 at least: e^x is within 2^-21.5, and the sigmoid within 2^-21.2
 EXP_FAR = 77.0  # beyond, the tail is subnormal and loses digits
 
 LOG_MARGIN = 2.0**-23  # relative to r^3; LOG_LEAST is relative to the result
@@ -40,7 +41,7 @@ class PairInterval(NamedTuple):
 
     size: the largest ratio of a tail and the head. sums: the float32 that head + low and head + high round to, if given. close:
     whether the ends are within 2^-26 of each other, relative to the head, so that head + high is less than a place of float32
-    from the number when it is rounded.
+    from the number when it is rounded. coarse: the number within `COARSE` places of float32, for types of few digits.
     """
 
     head: Value
@@ -51,6 +52,7 @@ class PairInterval(NamedTuple):
     size: float = 2.0**-9
     sums: tuple[Value, Value] | None = None
     close: bool = False
+    coarse: Value | None = None
 
     def ends(self) -> tuple[Value, Value]:
         """The float32 of both ends: if they are equal, the number rounds to them, up to its sign."""
@@ -112,7 +114,25 @@ def exp(x: Value) -> PairInterval:
     margin = EXP_MARGIN[fine(x)]
     y = power(x, margin, far=True)
     head, tail = y.pair()
-    return PairInterval(head, tail, x.body.fused(y.scale, margin * 2.3, tail), _beyond(x, EXP_FAR), close=True)
+    high = x.body.fused(y.scale, margin * 2.3, tail)
+    return PairInterval(head, tail, high, _beyond(x, EXP_FAR), close=True, coarse=_coarse_power(x))
+
+
+def _coarse_power(x: Value) -> Value:
+    """e^x: the table's tails and the last terms of the polynomial are left out, and so are most instructions."""
+    fused, many = x.body.fused, fine(x)
+    inverse, step, tail, heads, places, last = (
+        (tables.EXP32_INVERSE, tables.EXP32_STEP, tables.EXP32_STEP_TAIL, tables.EXP32_HEADS, 18, 0.5)
+        if many
+        else (tables.EXP8_INVERSE, tables.EXP8_STEP, tables.EXP8_STEP_TAIL, tables.EXP8_HEADS, 20, None)
+    )
+    shifted = fused(x, inverse, ROUNDER)
+    k = shifted - ROUNDER
+    r = fused(k, -tail, fused(k, -step, x))
+    index = shifted.bits()
+    scale = (picked(heads, "i32", index) + (index << places)).cast(x.kind)
+    p = fused(r, last, 1.0) if last else fused(fused(r, 1 / 6, 0.5), r, 1.0)
+    return fused(scale, r * p, scale)
 
 
 def _beyond(x: Value, far: float) -> Value:
@@ -136,9 +156,8 @@ def sigmoid(x: Value) -> PairInterval:
         u = fused(u, u, u)
     margin = SIGMOID_MARGIN[fine(x)]
     low, high = u - margin, u + margin
-    return PairInterval(
-        z, z * low, z * high, x.compared("ult", -SIGMOID_FAR), None, 2.0**-12, (fused(z, low, z), fused(z, high, z)), True
-    )
+    sums, coarse = (fused(z, low, z), fused(z, high, z)), 1 / (_coarse_power(-at_most(x, SIGMOID_FULL)) + 1.0)
+    return PairInterval(z, z * low, z * high, x.compared("ult", -SIGMOID_FAR), None, 2.0**-12, sums, close=True, coarse=coarse)
 
 
 def tanh(x: Value) -> PairInterval:

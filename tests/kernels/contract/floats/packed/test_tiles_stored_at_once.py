@@ -12,10 +12,11 @@ import anydml as dml
 import hostile_data
 from anydml import DataType, Device, TensorDesc
 from anydml.kernels.code import engine, llvm
-from anydml.kernels.code.targets import Target
+from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.epilogue import EpilogueKey
-from anydml.kernels.contract.floats.packed import at_once
+from anydml.kernels.contract.floats.packed import at_once, in_place
+from anydml.kernels.contract.floats.packed.filled import Filled
 from anydml.schema.operator import Desc
 from drawn_contractions import Rng, named, pick, run
 from every_kernel import SOAK, Compared, without_dot_products
@@ -30,15 +31,17 @@ ISAS = [t.name for t in without_dot_products()]
 TYPES = (DataType.FLOAT32, DataType.FLOAT32, DataType.FLOAT16)
 
 
-@pytest.fixture
-def emitted(monkeypatch: pytest.MonkeyPatch) -> list[EpilogueKey]:
-    """The keys of the kernels that store tiles from registers."""
+@pytest.fixture(params=["packed", "in place"])
+def emitted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[EpilogueKey]:
+    """The keys of the kernels that store tiles from registers, of packed columns, or of columns that are read in place."""
     found: list[EpilogueKey] = []
+    if request.param == "packed":
+        monkeypatch.setattr(in_place, "step", lambda *_: None)
     real: Callable[..., Any] = engine.compiled
 
     def compiled(emit: Callable[..., str], target: Target, *key: Any) -> Any:
-        if emit is at_once.stored:
-            found.append(key[-1])
+        if emit in (at_once.stored, in_place.stored):
+            found.extend(k for k in key if isinstance(k, EpilogueKey))
         return real(emit, target, *key)
 
     monkeypatch.setattr(engine, "compiled", compiled)
@@ -88,7 +91,7 @@ def following(rng: Rng) -> dict[str, Any]:
 def test_generated(isa: str, few: int, emitted: list[EpilogueKey], compared: Compared, monkeypatch: pytest.MonkeyPatch) -> None:
     tuned(monkeypatch, tuning, at_once_listed=few)
     outputs = cases = 0
-    wanted = 4_000 * SOAK
+    wanted = 2_000 * SOAK
     while outputs < wanted:
         rng = np.random.default_rng((len(isa), few, cases))
         emitted.clear()
@@ -101,7 +104,8 @@ def test_generated(isa: str, few: int, emitted: list[EpilogueKey], compared: Com
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_columns_that_are_packed_several_panels_at_a_time(isa: str, emitted: list[EpilogueKey]) -> None:
-    """Whole groups of panels, a group in which the next image begins, and remaining panels."""
+    """Whole groups of panels, a group in which the next image begins, and remaining panels. Read in place, every panel is
+    whole but the last."""
     for images, read, sizes in ((1, 5, (1, 230)), (2, 2, (4, 29)), (2, 1, (4, 24))):
         rng = np.random.default_rng(images)
         x, f, y = (TensorDesc(DataType.FLOAT32, (*outer, *inner)) for outer, inner in (
@@ -165,3 +169,82 @@ def test_sums_of_few_terms_beside_the_edge_keep_their_sign(
     assert emitted
     np.testing.assert_array_equal(found[0], found[1])
     assert found[0][0, 4, 0, 0] == 1 << 31
+
+
+LAYERS = {  # of images: channels, filters, taps, strides, sizes, padding, and how elements are read on AVX-512
+    "lines, every second element": (3, 9, (3, 3), (2, 2), (9, 32), (1, 1), 2),
+    "lines that the padding ends": (2, 17, (3, 5), (1, 1), (5, 24), (1, 2), 1),
+    "elements of short lines": (1, 9, (10, 4), (2, 2), (49, 10), (4, 1), 0),
+    "every fourth element": (3, 9, (5, 5), (4, 4), (21, 33), (2, 2), 0),
+}
+
+
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> list[tuple[in_place.Columns, bool]]:
+    """What kernels that read columns in place are emitted for: how, and whether some terms do not count."""
+    found: list[tuple[in_place.Columns, bool]] = []
+    real = in_place.stored
+
+    def stored(target: Target, rows: int, across: int, key: EpilogueKey, columns: in_place.Columns) -> str:
+        found.append((columns, key.padded))
+        return real(target, rows, across, key, columns)
+
+    engine.compiled.cache_clear()
+    monkeypatch.setattr(in_place, "stored", stored)
+    return found
+
+
+def layer(data_type: DataType, sizes: tuple[tuple[int, ...], ...], padding: tuple[int, ...], **more: Any) -> Desc:
+    """A convolution of an image with a bias, and RELU. sizes: of the input, the filter and the output."""
+    x, f, y = (TensorDesc(data_type, n) for n in sizes)
+    made: Desc = named("CONVOLUTION")(
+        input_tensor=x, filter_tensor=f, bias_tensor=TensorDesc(data_type, (1, sizes[2][1], 1, 1)), output_tensor=y,
+        mode="CROSS_CORRELATION", dilations=(1, 1), start_padding=padding, end_padding=padding, output_padding=(0, 0),
+        group_count=1, fused_activation=named("ACTIVATION_RELU")(), **more,
+    )  # fmt: skip
+    return made
+
+
+def lanes_of(isa: str) -> int:
+    return next(t for t in without_dot_products() if t.name == isa).vector_bytes // 8
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("isa", ISAS)
+def test_layers_whose_columns_are_read_in_place(isa: str, name: str, used: list[tuple[in_place.Columns, bool]]) -> None:
+    """Vectors of one line where lines consist of whole vectors, else gathered ones; some data are left to packed panels."""
+    read, written, taps, strides, sizes, padding, step = LAYERS[name]
+    outer = tuple((n + 2 * p - t) // s + 1 for n, p, t, s in zip(sizes, padding, taps, strides, strict=True))
+    shapes = (1, read, *sizes), (written, read, *taps), (1, written, *outer)
+    for data_type in (DataType.FLOAT32, DataType.FLOAT16):
+        desc, rng = layer(data_type, shapes, padding, strides=strides, direction="FORWARD"), np.random.default_rng(len(name))
+        assert run(desc, rng, Device(isa=isa, threads=1), ["ordinary", "specials", pick(rng, hostile_data.KINDS)]) > 0
+    lanes = lanes_of(isa)
+    expected = step if lanes >= 4 and step and outer[1] % lanes == 0 else 0 if lanes == 8 else None
+    assert {(columns.step, padded) for columns, padded in used} == ({(expected, True)} if expected is not None else set())
+    assert not any(columns.spread for columns, _ in used)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_transposed_layers_whose_outputs_are_spread(isa: str, used: list[tuple[in_place.Columns, bool]]) -> None:
+    """Four contractions write every second element of every second line, from registers where lines are whole vectors."""
+    compared = 0
+    for wide, written in ((8, 17), (24, 5), (9, 6)):
+        shapes = (1, 3, 5, wide), (3, written, 2, 2), (1, written, 10, 2 * wide)
+        desc = layer(DataType.FLOAT32, shapes, (0, 0), strides=(2, 2), direction="BACKWARD")
+        used.clear()
+        engine.compiled.cache_clear()
+        kinds = ["ordinary", *hostile_data.KINDS[written % 2 :: 2], "specials"]
+        compared += run(desc, np.random.default_rng(written), Device(isa=isa, threads=1 + written % 2), kinds)
+        assert [columns.spread for columns, _ in used] == [True] * len(used)
+        assert bool(used) == (lanes_of(isa) >= 4 and wide % lanes_of(isa) == 0)
+    assert compared > 0
+
+
+def test_rows_of_panels_are_at_least_as_wide_as_their_vectors() -> None:
+    """A wider vector would be moved back to before the first row, and so write to memory beside the panels."""
+    for target in targets():
+        for across in range(1, 5):
+            for step in (0, 1, 2, 4):
+                found = Filled(target, DataType.FLOAT32, across, step, padded=False)
+                assert 0 < found.lanes <= found.width

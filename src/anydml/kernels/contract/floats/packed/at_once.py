@@ -20,7 +20,7 @@ from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, with_strea
 from anydml.kernels.contract.floats.formula import bounded, stored_rounded, walked
 from anydml.kernels.contract.floats.largest import below
 from anydml.kernels.contract.floats.layout import FloatLayout
-from anydml.kernels.contract.floats.packed.tile import BOUND, leave, multiplied
+from anydml.kernels.contract.floats.packed.tile import BOUND, multiplied
 from anydml.kernels.contract.floats.reads import single
 from anydml.kernels.contract.floats.stores import list_of, listed, masked_store
 from anydml.kernels.elementwise.levels import lanes_as_bits
@@ -50,11 +50,11 @@ def serves(target: Target, found: FloatLayout, key: EpilogueKey, most: int) -> b
     if found.terms > most or found.flat[:2] != (1, 1):
         return False
     *read, written = key.layouts
-    return written == CONTIGUOUS and all(how == CONSTANT for how in read) and _emits(target, key)
+    return written == CONTIGUOUS and all(how == CONSTANT for how in read) and emits(target, key)
 
 
 @lru_cache(maxsize=256)
-def _emits(target: Target, key: EpilogueKey) -> bool:
+def emits(target: Target, key: EpilogueKey) -> bool:
     """Whether the formula can be computed as an interval."""
     try:
         stored(target, 1, 1, False, key)
@@ -72,10 +72,12 @@ def stored(target: Target, rows: int, across: int, cut: bool, key: EpilogueKey) 
     begun, twice: room for the start of each row's sums, and for twice their bound. sums: as in `tile`; NaN is stored for listed
     elements whose sum may have no terms. cut: whether the last panel is partial.
     """
-    return _Tiles(target, rows, across, cut, key).text()
+    return StoredTiles(target, rows, across, cut, key).text()
 
 
-class _Tiles:
+class StoredTiles:
+    inside: list[Value] | None = None  # the lanes of each vector that are columns; None if all are
+
     def __init__(self, target: Target, rows: int, across: int, cut: bool, key: EpilogueKey) -> None:
         self.body, self.rows, self.across, self.cut, self.key = Body(target), rows, across, cut, key
         self.lanes = target.vector_bytes // 8
@@ -84,15 +86,10 @@ class _Tiles:
         self.added = None if added is None or not s.types[added[1]].is_float else added[1]
 
     def text(self) -> str:
-        body, key, lanes = self.body, self.key, self.lanes
+        body, key = self.body, self.key
         with_streams(ARGUMENTS, len(key.layouts)).load(body)
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
-        self.kept = body.op(f"alloca [{self.rows * self.across * lanes} x double], align 64")
-        list_of(body).counted("0")
-        body.store("i64", "0", "%counter", DONE)
-        body.stored(body.constant(WIDE, 1.0), "%counter", BOUND)  # listed sums do not count as exact
-        self.factor = Value(body, body.op("bitcast i64 %factor to double"), WIDE)
-        self.last = OWN + len(key.layouts) - 1
+        self._begin()
         most = self._largest() * self.factor
 
         def bounds(t: str, _: list[Value]) -> list[Value]:
@@ -104,6 +101,16 @@ class _Tiles:
         body.store("i64", "1", "%counter", DONE)
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
+
+    def _begin(self) -> None:
+        """Emit the part before all loops."""
+        body = self.body
+        self.kept = body.op(f"alloca [{self.rows * self.across * self.lanes} x double], align 64")
+        list_of(body).counted("0")
+        body.store("i64", "0", "%counter", DONE)
+        body.stored(body.constant(WIDE, 1.0), "%counter", BOUND)  # listed sums do not count as exact
+        self.factor = Value(body, body.op("bitcast i64 %factor to double"), WIDE)
+        self.last = OWN + len(self.key.layouts) - 1
 
     def _panel(self, p: str, _: list[Value]) -> list[Value]:
         body = self.body
@@ -119,8 +126,8 @@ class _Tiles:
             a = body.at("%a", body.op(f"mul i64 {t}, %a_tile"))
             begun = [self._splat("%begun", row, m) for m in range(self.rows) for _ in range(self.across)]
             fetched = body.at(b, "%b_panel"), t
-            self.done = body.op(f"add i64 {body.op(f'mul i64 {p}, %tiles')}, {body.op(f'add i64 {t}, 1')}")  # tiles so far
-            self._store(row, column, multiplied(body, self.rows, self.across, "%terms", a, a_next, b, fetched, begun))
+            done = body.op(f"add i64 {body.op(f'mul i64 {p}, %tiles')}, {body.op(f'add i64 {t}, 1')}")
+            self._store(row, column, done, multiplied(body, self.rows, self.across, "%terms", a, a_next, b, fetched, begun))
             return []
 
         body.loop("0", "%tiles", 1, [], tile)
@@ -154,10 +161,7 @@ class _Tiles:
         error = body.loaded(rows, body.at("%a_norms", offset)) * body.splat(most, self.rows)
         begun = body.constant(rows, -0.0)  # a sum is -0 if all of its terms are
         if self.added is not None:
-            added = body.undefined(rows.of("float"))
-            for m in range(self.rows):
-                added = added.replaced(m, single(self._read(row, m, self.added), self.key.stored.types[self.added]))
-            begun = added.converted("fpext", rows)
+            begun = self._added_to(row, self.added)
             error = body.fused(begun.magnitude(), body.splat(self.factor, self.rows), error)
         usual = error.compared("olt", math.inf)
         if self.key.padded:  # the sign of a zero may come from terms that do not count
@@ -166,6 +170,13 @@ class _Tiles:
         body.stored(begun - error, body.at("%begun", offset))
         # a sum of zeros has no error, and -0 + -0 keeps its sign
         body.stored(body.chosen(error.compared("ogt", 0.0), error * 2.0, -0.0), body.at("%twice", offset))
+
+    def _added_to(self, row: str, stream: int) -> Value:
+        """The terms that are added to a tile's rows."""
+        added = self.body.undefined(Kind("float", self.rows))
+        for m in range(self.rows):
+            added = added.replaced(m, single(self._read(row, m, stream), self.key.stored.types[stream]))
+        return added.converted("fpext", added.kind.of("double"))
 
     def _splat(self, place: str, row: str, m: int | str) -> Value:
         body = self.body
@@ -179,37 +190,54 @@ class _Tiles:
         any_ = body.op(f"bitcast {doubtful.kind.text} {doubtful.name} to i{lanes}")
         body.branch(body.op(f"icmp ne i{lanes} {any_}, 0"), lost, kept, seldom=True)
         body.label(lost)
-        body.do("ret i64 0")
+        self._leave()
         body.label(kept)
 
-    def _store(self, row: str, column: str, sums: list[Value]) -> None:
-        """Store a tile's elements, undecided ones, too: these are overwritten later."""
-        body, lanes = self.body, self.lanes
-        size = self.key.stored.types[-1].element_bits // 8
-        first = body.op(f"mul i64 {body.op(f'add i64 %first, {column}')}, {size}")
+    def _leave(self) -> None:
+        self.body.do("ret i64 0")
+
+    def _store(self, row: str, column: str, tiles: str, sums: list[Value]) -> None:
+        """Store a tile's elements, undecided ones, too: these are overwritten later. tiles: the number of tiles up to it."""
+        body, across = self.body, self.across
         noted = body.constant(Kind("i64"), 0)
         for m in range(self.rows):
-            line = body.at(f"%p{self.last}", body.op(f"mul i64 {self._number(row, m)}, %r{self.last}"))
-            at = body.at(line, first)
-            beside = self._beside(row, m)
-            some, mine = body.constant(Kind("i1"), False), sums[m * self.across : (m + 1) * self.across]
-            differing: list[Value] = []
-            for n, total in enumerate(mine):
-                bits, ends = self._element(total, *beside)
-                differ = [x if y is None else x ^ y for x, y in ends]  # not 0 in undecided lanes
-                place = body.at(at, size * lanes * n)
-                if self.inside is None:
-                    body.stored(bits, place)
-                else:
-                    masked_store(body, bits, place, self.inside[n])
-                    mask = self.inside[n]
-                    differ = [x & (mask if x.kind == mask.kind else mask.converted("sext", x.kind)) for x in differ]
-                # masks of the same kind are merged
-                differing = [x | y for x, y in zip(differing, differ, strict=True)] if differing else differ
-            for x in differing:
-                some = some | self._any(x)
+            at = self._line(row, m, column)
+            twice, read = self._beside(row, m)
+            mine = sums[m * across : (m + 1) * across]
+            some = self._put_row(at, [(total, total + twice) for total in mine], twice, read)
             noted = self._keep(some, m, mine, noted)
-        when(body, body.op(f"icmp ne i64 {noted.name}, 0"), lambda: self._note(row, column, noted))
+        when(body, body.op(f"icmp ne i64 {noted.name}, 0"), lambda: self._note(row, column, tiles, noted))
+
+    def _line(self, row: str, m: int | str, column: str) -> str:
+        """The address of the elements of a tile's row."""
+        body, size = self.body, self.key.stored.types[-1].element_bits // 8
+        line = body.at(f"%p{self.last}", body.op(f"mul i64 {self._number(row, m)}, %r{self.last}"))
+        return body.at(line, body.op(f"mul i64 {body.op(f'add i64 %first, {column}')}, {size}"))
+
+    def _put_row(self, at: str, sums: list[tuple[Value, Value]], twice: Value, read: dict[int, Value]) -> Value:
+        """Store elements. -> whether any is undecided. sums: both ends of each."""
+        differing: list[Value] = []
+        for n, (low, high) in enumerate(sums):
+            bits, ends = self._element(low, high, twice, read)
+            differ = [x if y is None else x ^ y for x, y in ends]  # not 0 in undecided lanes
+            self._write(bits, at, n)
+            if self.inside is not None:
+                mask = self.inside[n]
+                differ = [x & (mask if x.kind == mask.kind else mask.converted("sext", x.kind)) for x in differ]
+            # masks of the same kind are merged
+            differing = [x | y for x, y in zip(differing, differ, strict=True)] if differing else differ
+        some = self.body.constant(Kind("i1"), False)
+        for x in differing:
+            some = some | self._any(x)
+        return some
+
+    def _write(self, bits: Value, at: str, n: int) -> None:
+        """Store the n-th vector of a row."""
+        place = self.body.at(at, bits.kind.bits // 8 * self.lanes * n)
+        if self.inside is None:
+            self.body.stored(bits, place)
+        else:
+            masked_store(self.body, bits, place, self.inside[n])
 
     def _keep(self, some: Value, m: int, sums: list[Value], noted: Value) -> Value:
         """Keep the sums of a row if some elements are undecided. -> `noted`, with the row's bit set then"""
@@ -227,7 +255,7 @@ class _Tiles:
         lanes = x if x.kind.element == "i1" else x.compared("ne", 0)
         return self.body.value(f"icmp ne i64 {lanes_as_bits(lanes)}, 0", Kind("i1"))
 
-    def _note(self, row: str, column: str, noted: Value) -> None:
+    def _note(self, row: str, column: str, tiles: str, noted: Value) -> None:
         """List the undecided elements of the noted rows of a tile; leave the kernel if the list gets too long."""
         body, lanes, across = self.body, self.lanes, self.across
 
@@ -237,40 +265,57 @@ class _Tiles:
             return []
 
         def line(m: str, _: list[Value]) -> list[Value]:
-            beside = self._beside(row, m)
-            for n in range(across):
-                at = body.op(f"mul i64 {m}, {8 * lanes * across}")
-                total = body.loaded(beside[0].kind, body.at(self.kept, at), 8 * lanes * n)
+            twice, read = self._beside(row, m)
+            for n, (low, high) in enumerate(self._ends(row, m)):
                 undecided = body.constant(Kind("i1", lanes), False)
-                for x, y in self._element(total, *beside)[1]:
+                for x, y in self._element(low, high, twice, read)[1]:
                     undecided = undecided | (x if y is None else x.compared("ne", y))
                 if self.inside is not None:
                     undecided = undecided & self.inside[n]
                 r, c = self._number(row, m), body.op(f"add i64 {column}, {n * lanes}")
                 listed(body, r, c, lanes_as_bits(undecided))
-                if self.key.padded:  # the second stage tests whether the sum may have no terms
-                    place = body.at(body.at("%sums", body.op(f"mul i64 {r}, %sums_row")), body.op(f"mul i64 {c}, 8"))
-                    body.stored(body.constant(beside[0].kind, math.nan), place)
+                self._listed(r, c)
             return []
 
         body.loop("0", str(self.rows), 1, [], some)
-        done = body.op(f"mul i64 {self.done}, {self.rows * across * lanes}")
+        done = body.op(f"mul i64 {tiles}, {self.rows * across * lanes}")
         most = body.op(f"add i64 {body.op(f'udiv i64 {done}, %few')}, {SURE}")
         most = body.call("llvm.umin.i64", Kind("i64"), f"i64 {most}", "i64 %most").name
-        when(body, body.op(f"icmp ugt i64 {list_of(body).count()}, {most}"), lambda: leave(body))
+
+        def leave() -> None:
+            self._leave()
+            body.label(body.name("never"))
+
+        when(body, body.op(f"icmp ugt i64 {list_of(body).count()}, {most}"), leave)
+
+    def _ends(self, row: str, m: str) -> list[tuple[Value, Value]]:
+        """Both ends of the sums of a row that are kept."""
+        body, lanes = self.body, self.lanes
+        at = body.at(self.kept, body.op(f"mul i64 {m}, {8 * lanes * self.across}"))
+        sums = [body.loaded(Kind("double", lanes), at, 8 * lanes * n) for n in range(self.across)]
+        twice = self._splat("%twice", row, m)
+        return [(total, total + twice) for total in sums]
+
+    def _listed(self, row: str, column: str) -> None:
+        """Prepare the second stage of a vector of which some elements are listed: it tests whether sums may have no terms."""
+        if self.key.padded:
+            body = self.body
+            place = body.at(body.at("%sums", body.op(f"mul i64 {row}, %sums_row")), body.op(f"mul i64 {column}, 8"))
+            body.stored(body.constant(Kind("double", self.lanes), math.nan), place)
 
     def _beside(self, row: str, m: int | str) -> tuple[Value, dict[int, Value]]:
         """Twice the bound of a row's sums, and the row's elements of the other streams."""
-        read = {k: self.body.splat(self._read(row, m, k), self.lanes) for k in self.key.stored.others}
-        return self._splat("%twice", row, m), read
+        return self._splat("%twice", row, m), self._streams(row, m)
 
-    def _element(self, total: Value, twice: Value, read: dict[int, Value]) -> tuple[Value, Differ]:
+    def _streams(self, row: str, m: int | str) -> dict[int, Value]:
+        return {k: self.body.splat(self._read(row, m, k), self.lanes) for k in self.key.stored.others}
+
+    def _element(self, total: Value, high: Value, twice: Value, read: dict[int, Value]) -> tuple[Value, Differ]:
         """The bits of a vector of elements, and the undecided lanes: as masks, or as pairs that differ in these lanes.
 
-        total: the lower end of the sum.
+        total, high: both ends of the sum. twice: how far they are apart at most.
         """
         body, s = self.body, self.key.stored
-        high = total + twice
         number = bounded(high, twice, None)
         place = s.rounded()
         first = s if place is None else s.until(place)

@@ -14,7 +14,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.contract.floats.layout import ENTRY, StreamPlace
 from anydml.kernels.contract.floats.packed import flat_panels, panels, rows, tile
 from anydml.kernels.contract.floats.plan import FloatProblem
-from anydml.kernels.contract.geometry import Scratch
+from anydml.kernels.contract.geometry import ConstantTables, Scratch
 
 SLACK = 128  # bytes that the last vector of a panel may write beyond its end
 
@@ -51,7 +51,12 @@ def memory_for(
 
 
 class FactorPacking:
-    """The steps that pack a contraction's factors. table: the table of terms."""
+    """The steps that pack a contraction's factors. table: the table of terms.
+
+    done: columns are not packed if this is not 0, as in `tile`.
+    """
+
+    done: At = ConstantTables.none
 
     def __init__(self, p: FloatProblem, table: At) -> None:
         self.target, self.layout, self.factors, self.table = p.target, p.layout, p.factors, table
@@ -103,6 +108,6 @@ class FactorPacking:
             (_, n1, n2), (s0, s1, s2) = found.sizes, found.b.columns
             where = Arguments(b=found.b.of(batch), first=part.start, count=len(part), n1=n1, n2=n2, s0=s0, s1=s1, s2=s2)
             terms = Arguments(channels=found.channels, term=found.b_term, positions=len(found.table), table=self.table)
-            packed = Arguments(into=to, panel=found.terms * across * self.lanes * 4, norms=norms)
+            packed = Arguments(into=to, panel=found.terms * across * self.lanes * 4, norms=norms, done=self.done)
             inside = Arguments(zip(panels.INSIDE, found.inside, strict=True))
             yield panels.ARGUMENTS.step(code, **where, **terms, **packed, **inside)

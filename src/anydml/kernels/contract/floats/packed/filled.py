@@ -32,8 +32,8 @@ class Filled:
         self.data_type, self.step, self.padded = data_type, step, padded
         self.wide = target.vector_bytes // 8  # float64 of a vector
         self.width, self.across = across * self.wide, across
-        # stored at once: half a vector if every second element is read, and so on
-        self.lanes = target.vector_bytes // 4 // max(step, 1)
+        # stored at once: half a vector if every second element is read, and so on; no more than a row has
+        self.lanes = min(target.vector_bytes // 4 // max(step, 1), self.width)
         self.places = [n // max(step, 1) for n in range(self.lanes * max(step, 1))]
 
     def _straight(self, from_: str, to: str) -> list[Value]:

@@ -5,12 +5,13 @@ A term's elements of such columns are contiguous across the ends of lines; masks
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import fold, kernel
+from anydml.kernels.code.emit import fold, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.layout import ENTRY, FloatLayout
 from anydml.kernels.contract.floats.packed.lines import lines
 from anydml.kernels.contract.floats.packed.panels import ARGUMENTS, Panels
+from anydml.kernels.contract.floats.packed.tile import leave
 from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits
 from anydml.tensor import DataType
 
@@ -42,6 +43,7 @@ class _Flat(Panels):
     def text(self) -> str:
         body = self.body
         ARGUMENTS.load(body)
+        when(body, body.op(f"icmp ne i64 {body.load('i64', '%done')}, 0"), lambda: leave(body))
         self.groups = body.op(f"alloca [{GROUP * self.width} x i8], align 64")
         self.masks = body.op(f"alloca [{MASK * self.width * POSITIONS} x i8], align 64")
         self.counter = body.op("alloca i64, align 8")

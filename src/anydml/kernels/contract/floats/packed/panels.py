@@ -15,13 +15,15 @@ from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.packed.filled import RUN, Filled
 from anydml.kernels.contract.floats.packed.lines import lines
 from anydml.kernels.contract.floats.packed.rows import NORM_SLACK
-from anydml.kernels.contract.floats.packed.tile import LINE
+from anydml.kernels.contract.floats.packed.tile import LINE, leave
 from anydml.kernels.copy.text import prefetch
 from anydml.tensor import DataType
 
 # from0 .. end2: in each dimension, the half-open range of the columns for which all terms count
 INSIDE = ("from0", "end0", "from1", "end1", "from2", "end2")
-ARGUMENTS = Signature("*b first count n1 n2 s0 s1 s2 channels term positions *table *into panel *norms " + " ".join(INSIDE))
+ARGUMENTS = Signature(
+    "*b first count n1 n2 s0 s1 s2 channels term positions *table *into panel *norms *done " + " ".join(INSIDE)
+)
 STEPS = (1, 2, 4)  # strides of columns, in elements, that are read without gathers
 
 
@@ -30,7 +32,7 @@ def packed(target: Target, data_type: DataType, across: int, step: int, padded: 
 
     first, count: the columns; the last panel may be partial. panel: bytes from one panel to the next. norms: the root of the
     sum of squares of each column, rounded up; negative if some terms do not count. step: the stride in elements along a run,
-    one of STEPS, or 0 for any stride. padded: whether some terms do not count for some columns.
+    one of STEPS, or 0 for any stride. done: as in `tile`. padded: whether some terms do not count for some columns.
     """
     return Panels(target, data_type, across, step, padded).text()
 
@@ -45,6 +47,7 @@ class Panels(Filled):
         body, width = self.body, self.width
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         ARGUMENTS.load(body)
+        when(body, body.op(f"icmp ne i64 {body.load('i64', '%done')}, 0"), lambda: leave(body))
         self.runs = body.op(f"alloca [{RUN * width} x i8], align 64")
         self.channel = body.op(f"mul i64 %positions, {4 * width}")  # bytes of a channel's terms in a panel
         up = body.op(f"add i64 %count, {width - 1}")

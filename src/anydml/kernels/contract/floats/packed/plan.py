@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from functools import partial
 from math import prod
 
+import numpy as np
+
 from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, with_streams
-from anydml.kernels.contract.floats.packed import at_once, doubled, magnitudes, tile
+from anydml.kernels.contract.floats.packed import at_once, doubled, in_place, magnitudes, panels, tile
 from anydml.kernels.contract.floats.packed.factors import SLACK, FactorPacking, PackedFactor, memory_for
 from anydml.kernels.contract.floats.plan import FloatMemory, FloatPlan, FloatProblem, bound_factor
 from anydml.kernels.contract.floats.second import zeros
@@ -27,6 +29,7 @@ class PackedPlan(FloatPlan):
 
     rows: PackedFactor
     columns: PackedFactor
+    floats = True  # columns are floats, and can be read in place
 
     def __init__(self, p: FloatProblem, memory: FloatMemory, once: tuple[bool, bool]) -> None:
         super().__init__(p, memory)
@@ -35,6 +38,18 @@ class PackedPlan(FloatPlan):
         self.pack = FactorPacking(p, self.table)
         self.magnitudes_key, self.pairs_key = (self.key._replace(again=again) for again in (MAGNITUDES, PAIRS))
         self.at_once = not p.target.later and at_once.serves(p.target, p.layout, self.key, p.tuning.at_once_terms)
+        found, size = p.layout, p.factors[1].dtype.itemsize
+        self.step = None  # between columns that are read in place
+        self.spread = False  # whether every second element of an output's line is written
+        if self.floats and self.packed_columns is None and not p.target.later:
+            step = in_place.step(p.target, found, size)
+            if step and not self.at_once:
+                self.spread = in_place.spreads(p.target, found, self.key, self.places[:-1], p.tuning.at_once_terms)
+            if self.at_once or self.spread:
+                self.step = step
+        if self.step is not None:
+            channels = found.b_term * np.arange(found.channels)[:, None]
+            self.offsets = self.constants.add((channels + found.table[:, 0]).reshape(-1))
 
     def _shares(self, count: int) -> list[ThreadShare]:
         once = self.packed is not None, self.packed_columns is not None
@@ -48,7 +63,7 @@ class PackedPlan(FloatPlan):
         row_bytes = found.terms * 8
         # of all terms if K is not blocked, or if there are so few columns that the rows' panels of all terms stay in the cache
         few = len(piece.columns) <= self.width * tuning.few_panels and len(piece.columns) * found.terms * 4 <= tuning.block
-        depth = found.terms if self.at_once or few else min(found.terms, tuning.depth)
+        depth = found.terms if self.at_once or self.step is not None or few else min(found.terms, tuning.depth)
         self.block = max(
             1,
             min(
@@ -57,14 +72,22 @@ class PackedPlan(FloatPlan):
                 tuning.far_columns // max(row_bytes * height, 1),
             ),
         )
+        if self.step is not None:
+            self.block = max(1, tuning.block // max(row_bytes * height, 1))
         whole = len(piece.rows) <= self.block * height or self.packed is not None
         most = len(piece.rows) if whole else self.block * height
         # fewer columns at once if sums are long
         self.group = max(
             self.width, min(tuning.group, tuning.most_columns // max(found.terms * 4, 1)) // self.width * self.width
         )
+        if self.step is not None:  # panels are not packed unless sums are not decided at once
+            some = min(len(piece.rows), self.block * height)
+            self.group = max(self.width, tuning.listed_in_place // some // self.width * self.width)
+            self.wide = scratch.take(row_bytes * self.width + found.terms * in_place.MASKS)
         wanted = (tuning.chunk if whole else tuning.far_columns) // max(found.terms * 4, 1)
         self.chunk = max(1, wanted // self.group) * self.group
+        if self.step is not None:
+            self.chunk = self.group
         if self.packed_columns is not None:
             self.chunk = -(-len(piece.columns) // self.width) * self.width
         columns = min(self.chunk, -(-len(piece.columns) // self.width) * self.width)
@@ -75,6 +98,8 @@ class PackedPlan(FloatPlan):
         self.sums, self.rests = (scratch.take(min(most, self.block * height) * group * 8) for _ in range(2))
         self.entries = scratch.take((min(most, self.block * height) * group + 64) * 8)
         self.counter, self.whole = scratch.take(64), whole
+        if self.step is not None:
+            self.pack.done = self.counter + at_once.DONE
         self.of_piece = self.of_blocks(sums=self.sums, rests=self.rests, a_low=self.a_low, b_low=self.b_low)
         self.of_piece.update(begun=self.a_low, twice=self.rests, few=tuning.at_once_listed, depth=tuning.depth)
         return self._batches(piece)
@@ -100,7 +125,7 @@ class PackedPlan(FloatPlan):
 
     def _chunk(self, batch: tuple[int, ...], rows_: range, columns: range) -> Iterator[Step | Repeat]:
         """The steps that pack a chunk of columns, and compute it with all rows."""
-        if self.packed_columns is None:
+        if self.packed_columns is None and self.step is None:
             yield from self.pack.columns(self.columns, batch, columns)
         for group, height in tile.heights(self.target, rows_):
             tiles = range(len(group) // height)
@@ -112,13 +137,25 @@ class PackedPlan(FloatPlan):
                 at = some.start - rows_.start if self.whole else 0
                 if not self.whole:
                     yield self.pack.tiles(self.rows, batch, some, height, 0)
-                for part, across in self.pack.parts(columns):
+                for part, across in self._parts(columns):
                     # the next rows, if any, are prefetched with the last columns if these are few
                     near = part.stop < columns.stop or len(part) > self.group or last
-                    steps = partial(self._block, batch, some, height, at, columns.start, across, 1 if near else len(t))
+                    first = columns.start if self.step is None else part.start
+                    steps = partial(self._block, batch, some, height, at, first, across, 1 if near else len(t))
                     yield from self.along(part, self.group, steps)
 
             yield from self.along(tiles, self.block, block)
+
+    def _parts(self, columns: range) -> list[tuple[range, int]]:
+        """As `FactorPacking.parts`; a partial panel that is read in place is a part."""
+        parts = self.pack.parts(columns)
+        if self.step is None:
+            return parts
+        made = []
+        for part, across in parts:
+            cut = part.stop - len(part) % (across * self.lanes)
+            made += [(some, across) for some in (range(part.start, cut), range(cut, part.stop)) if some]
+        return made
 
     def _block(
         self, batch: tuple[int, ...], some: range, height: int, at: int, first: int, across: int, next_: int, columns: range
@@ -141,7 +178,9 @@ class PackedPlan(FloatPlan):
         values.update(a=a, a_tile=a_tile, tiles=tiles, b=b, b_panel=b_panel, panels=panels_, sums_row=sums_row)
         values.update(rows_at=a, tile=a_tile, height=height, panels_at=b, panel=b_panel, width=width)
         values.update(a_norms=a_norms, b_norms=b_norms, ahead=next_ * a_tile, most=many, elements=elements, factor=longest)
-        if self.at_once:
+        if self.step is not None:
+            yield from self._in_place(batch, some, height, across, columns, values)
+        elif self.at_once:
             values["done"] = self.counter + at_once.DONE
             code = engine.compiled(at_once.stored, target, height, across, len(columns) % width > 0, self.key)
             own: Arguments = {**values, "columns": len(columns), "factor": bound_factor(found.terms + 4)}
@@ -159,3 +198,25 @@ class PackedPlan(FloatPlan):
         yield doubled.ARGUMENTS.step_from(engine.compiled(doubled.sums, target, height, across), pairs)
         yield self.stored(self.pairs_key, pairs)
         yield self.refine(batch, some, columns, self.key, values)
+
+    def _in_place(
+        self, batch: tuple[int, ...], some: range, height: int, across: int, columns: range, values: Arguments
+    ) -> Iterator[Step]:
+        """The steps that compute a block whose columns are read in place, and pack them if that did not decide enough."""
+        found, key = self.layout, self.key
+        values["done"] = self.pack.done
+        assert self.step is not None
+        cut = len(columns) % (across * self.lanes) > 0
+        kind = in_place.Columns(self.factors[1], self.step, self.spread, len(some) > height, cut)
+        code = engine.compiled(in_place.stored, self.target, height, across, key, kind)
+        factor, (_, b1, b2) = bound_factor(found.terms + 4), found.b.columns
+        own: Arguments = {
+            **values, "b": found.b.of(batch), "columns": len(columns), "n2": found.sizes[2], "b1": b1, "b2": b2,
+            "channels": found.channels, "positions": len(found.table), "table": self.table, "offsets": self.offsets,
+            "factor": factor, "norm": in_place.norm(factor, found.terms), "wide": self.wide,
+        }  # fmt: skip
+        own.update(zip(panels.INSIDE, found.inside, strict=True))
+        yield with_streams(in_place.ARGUMENTS, len(self.places)).step_from(code, own)
+        none = self.unpacked(self.counter, 0, self.counter)
+        yield self.refine(batch, some, columns, key, {**values, **none}, in_place.decided)
+        yield from self.pack.columns(self.columns, batch, columns)

@@ -17,7 +17,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.largest import INFINITE, largest
 from anydml.kernels.contract.floats.planes.careful import Careful
-from anydml.kernels.contract.floats.planes.seen import FilterKey
+from anydml.kernels.contract.floats.planes.seen import NARROW, FilterKey
 from anydml.kernels.contract.floats.planes.strips import Filter, Strips
 from anydml.kernels.contract.floats.reads import single
 from anydml.kernels.contract.floats.stores import list_of, listed, masked_store
@@ -115,11 +115,13 @@ class _Planes(Strips):
             factor = single(bits, kinds.a).converted("fpext", WIDE)
             norm = norm + factor.magnitude()
             factors.append(body.splat(factor, self.half))
-        streams, start = {}, body.constant(WIDE, -0.0)
+        streams: dict[int, Value] = {}
+        self.of_half: dict[int, Value] = {}
+        start = body.constant(WIDE, -0.0)
         for k in kinds.stored.others:
             data_type = kinds.stored.types[k]
             bits = body.loaded(Kind(f"i{data_type.element_bits}"), body.at(f"%p{k}", body.op(f"mul i64 {n}, %r{k}")))
-            streams[k] = body.splat(bits, self.lanes)
+            streams[k], self.of_half[k] = body.splat(bits, self.lanes), body.splat(bits, self.half)
             if k == self.added:
                 start = single(bits, data_type).converted("fpext", WIDE)
         return Filter(factors, norm, start, streams)
@@ -171,5 +173,21 @@ class _Planes(Strips):
             ways = ", ".join(f"[ {name}, %{label} ]" for name, label in made)
             return [body.value(f"phi i64 {ways}", I64)]
 
-        up = body.op(f"and i64 {body.op(f'add i64 %columns, {self.lanes - 1}')}, {-self.lanes}")
-        return body.loop("0", up, self.lanes, [body.constant(I64, 0)], strip)[1][0].name
+        # the last columns take half a strip if they fit into it
+        halves = not kinds.narrow and self.half >= NARROW
+        spare = self.half - 1 if halves else self.lanes - 1
+        up = body.op(f"and i64 {body.op(f'add i64 %columns, {spare}')}, {-self.lanes}")
+        x, noted = body.loop("0", up, self.lanes, [body.constant(I64, 0)], strip)
+        if halves:
+            rest = body.op(f"zext i1 {body.op(f'icmp ult i64 {x}, %columns')} to i64")
+            noted = body.loop("0", rest, 1, noted, lambda _, given: [self._half_strip(x, given[0])])[1]
+        return noted[0].name
+
+    def _half_strip(self, x: str, noted: Value) -> Value:
+        kinds, filter_ = self.kinds, self.filter
+        self.take(kinds._replace(narrow=True))
+        self.filter = filter_._replace(streams=self.of_half)
+        made = self._strip(x, noted, masked=True)
+        self.take(kinds)
+        self.filter = filter_
+        return made

@@ -16,14 +16,13 @@ from anydml.kernels.contract.floats.few.plan import FewRowsPlan
 from anydml.kernels.contract.floats.layout import FAR, FloatLayout, StreamPlace
 from anydml.kernels.contract.floats.plan import FloatMemory, FloatProblem, Steps
 from anydml.kernels.contract.floats.planes import kernel as planes
-from anydml.kernels.contract.floats.planes.seen import FilterKey
+from anydml.kernels.contract.floats.planes.seen import NARROW, FilterKey
 from anydml.kernels.contract.floats.shares import ThreadShare
 from anydml.kernels.contract.repeats import repeated
 
 MOST = 8  # the most lines and columns of a filter: the sums of this many lines are accumulated at once
 MOST_DOWN = 4
 FEW = 3
-NARROW = 4  # least float64 lanes for strips of a single half
 
 
 class Slide(NamedTuple):

@@ -16,6 +16,8 @@ from anydml.kernels.contract.floats.largest import below
 from anydml.kernels.contract.floats.reads import Reader, single
 from anydml.tensor import DataType
 
+NARROW = 4  # least float64 lanes for strips of a single half
+
 
 class FilterKey(NamedTuple):
     """The factors' types; high, wide: the filter's lines and columns; down, across: the strides of the window.
@@ -50,8 +52,13 @@ class FilterReads:
     ways: Sequence[tuple[str, str, str]]
 
     def __init__(self, target: Target, kinds: FilterKey) -> None:
-        self.body, self.kinds = Body(target), kinds
+        self.body = Body(target)
         self.half = target.vector_bytes // 8
+        self.take(kinds)
+
+    def take(self, kinds: FilterKey) -> None:
+        """Emit reads of vectors of these kinds from now on."""
+        self.kinds = kinds
         self.parts = range(1 if kinds.narrow else 2)
         self.lanes = self.half * len(self.parts)
         self.reader = Reader(self.body, kinds.b, 1, self.half)

@@ -47,8 +47,12 @@ class Refining:
         with_streams(ARGUMENTS, len(self.key.layouts)).load(body)
         self.list = list_of(body)
         body.loop("0", self.list.count(), 1, [], self._entry)
+        self._ended()
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
+
+    def _ended(self) -> None:
+        """Emit what follows the last entry."""
 
     def _entry(self, e: str, _: list[Value]) -> list[Value]:
         body = self.body

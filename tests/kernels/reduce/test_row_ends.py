@@ -1,0 +1,65 @@
+"""Rows whose elements the first bounds leave undecided, and guards that only they reach."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import anydml as dml
+from agreement import bits
+from anydml import DataType, TensorDesc, operators
+from anydml.kernels.code import llvm
+from anydml.kernels.code.targets import targets
+from anydml.kernels.code.values import Body, Kind
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.reduce import softmax
+from anydml.kernels.reduce import walk as walks
+from anydml.kernels.reduce.walk import RowWalk
+from anydml.kernels.reference import evaluated
+
+pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
+
+
+def agrees(operator: str, x: NDArray[np.float32], sizes: tuple[int, ...], **fields: Any) -> None:
+    """The result is that of the reference."""
+    tensors = {name: TensorDesc(DataType.FLOAT32, n) for name, n in (("input_tensor", x.shape), ("output_tensor", sizes))}
+    kind: Any = operators.find(operator)
+    desc = kind(**tensors, axes=(1,), **fields)
+    compiled = dml.Device(threads=1).compile(desc)
+    assert compiled.kernel_name == "reduce:compiled"
+    y = np.zeros(sizes, np.float32)
+    compiled.bind(input_tensor=x, output_tensor=y).execute()
+    assert bits(y).tobytes() == bits(evaluated(desc, {"input_tensor": x})["output_tensor"]).tobytes()
+
+
+def test_logarithms_with_wide_bounds_are_decided_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(softmax, "SLACK", 2.0**40)
+    x = np.random.default_rng(3).standard_normal((3, 7)).astype(np.float32)
+    agrees("ACTIVATION_LOG_SOFTMAX1", x, x.shape)
+
+
+def test_a_difference_on_a_tie_beside_a_logarithm_of_nearly_0() -> None:
+    """2^24 + 1 is halfway between two float32; e^-(2^24) is far below what moves it from there."""
+    x = np.array([[1, -(2.0**24)], [3, -(2.0**24)]], np.float32)
+    agrees("ACTIVATION_LOG_SOFTMAX1", x, x.shape)
+
+
+def test_a_sum_that_is_not_exact_is_undecided_where_it_is_taken_for_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the sum is on a tie, but for the last term."""
+    monkeypatch.setattr(walks, "refined", lambda *_: None)
+    x = np.array([[1, 1 + 2.0**-23, last, 0] for last in (2.0**-80, -(2.0**-80), 0)], np.float32)
+    agrees("REDUCE", x, (3, 1), function="AVERAGE")
+
+
+def test_a_difference_of_a_number_and_itself_keeps_its_guard() -> None:
+    body = Body(targets()[0])
+    x = body.constant(Kind("double", 4), 1.0)
+    guard = x.compared("ogt", 2.0)
+    walk: Any = SimpleNamespace(over={}, body=body, number=lambda _: Number(body, lambda: x, guard=guard))
+    found = RowWalk._item(walk, 0, "sub", (0, 0), None)
+    assert isinstance(found, Number)
+    assert found.guard is guard
