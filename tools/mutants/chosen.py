@@ -20,7 +20,7 @@ CHOSEN = (
     ("kernels/recurrence/undecided.py", LIST, "entries[: int(state[COUNT]), 0]", "entries[: int(state[COUNT]) - 1, 0]"),
     ("kernels/scan/family.py", LIST, "for i in range(count):\n        if mask", "for i in range(count - 1):\n        if mask"),
     ("kernels/undecided/decision.py", LIST, "for k in left.tolist():", "for k in left[:-1].tolist():"),
-    ("kernels/undecided/decision.py", LIST, "left = np.flatnonzero(~decided)", "left = np.flatnonzero(~decided)[:-1]"),
+    ("kernels/undecided/decision.py", LIST, "left = left[~decided]", "left = left[~decided][:-1]"),
     # --- calls that go on where they stopped ---
     ("kernels/undecided/state.py", PHASE, "phases[: stopped + 1]", "phases[:stopped]"),
     ("kernels/undecided/state.py", PHASE, "scratch[start + ROW] = ENDED", "scratch[start + ROW] = 0"),
