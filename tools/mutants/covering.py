@@ -135,7 +135,7 @@ kernels/numpy/
 kernels/order/
     kernels/order/test_order.py kernels/order/test_reversed_lines.py
 kernels/opencl/
-    devices/test_opencl.py devices/test_opencl_contractions.py
+    devices/test_opencl.py devices/test_opencl_order.py devices/test_opencl_attention.py devices/test_opencl_contractions.py
 kernels/random/
     operators/test_operators.py operators/test_moves_and_maps.py
 kernels/recurrence/

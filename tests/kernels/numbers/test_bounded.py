@@ -308,6 +308,9 @@ OPERATIONS: dict[str, Operation] = {
     "real divide": Operation(of_real.divide, [*product(REALS, (*REALS, "divisor"))], of_fraction(operator.truediv)),
     "real plain": of_one(of_real.plain, lambda x: x, ("real err", "third", "fine")),
     "real root": of_one(decisions.root, of_function(gmpy2.sqrt), REALS),
+    "real rounded": of_one(
+        lambda x: functions.rounded(x, DataType.FLOAT32), partial(nearest, DataType.FLOAT32), ("real", "real err")
+    ),
     "real max": of_two(partial(decisions.extreme, largest=True), max, ("real", "real err")),
     "real less": of_two(partial(decisions.compared, "less"), operator.lt, ("real", "real err")),
     "nest sum": Operation(
@@ -508,6 +511,7 @@ RECORDS: dict[str, Told] = {
     "real divide": Told(-47.238, 637, 158, 284),
     "real plain": Told(6.379, 237, 23, 19),
     "real root": Told(-35.541, 84, 44, 108),
+    "real rounded": Told(0.0, 0, 110, 57),
     "real max": Told(-1.282, 161, 187, 17),
     "real less": Told(0.0, 0, 330, 54),
     "nest sum": Told(-134.918, 128, 34, 16),

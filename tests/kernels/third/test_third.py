@@ -189,6 +189,14 @@ def test_integers_near_numbers(how: int, ran: Ran) -> None:
     ran(count, 100)
 
 
+@pytest.mark.parametrize("how", WHOLE)
+def test_integers_are_rounded_to_themselves(how: int) -> None:
+    tape = Tape(0)
+    made = [tape.make("to_whole", tape.constant(record(n, 0, 0)), how) for n in (12345, -3, 1)]
+    found = run(tape)[0]
+    assert [found[k] for k in made] == [Ball(balls.FINITE, Fraction(n), Fraction(0)) for n in (12345, -3, 1)]
+
+
 SPECIAL = [
     (0.0, record()), (-0.0, record(kind=balls.NEGATIVE_ZERO)), (1.5, record(3, 0, -1)), (-2.0, record(-1, 0, 1)),
     (math.inf, record(kind=balls.INFINITE)), (-math.inf, record(kind=balls.NEGATIVE_INFINITE)),
@@ -396,6 +404,17 @@ def test_indices_outside_are_not_read() -> None:
     made = TapedElements(translated(nest((i,), t[[i - 2]] + 0), DataType.FLOAT32))
     _, decided = made.at({"X": np.ones(4, np.float32)}, np.arange(9).reshape(-1, 1))
     assert decided.tolist() == [False] * 2 + [True] * 4 + [False] * 3
+
+
+def test_ties_go_where_the_rounding_says() -> None:
+    t = Tensor("X", (6,), DataType.FLOAT32)
+    x = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 3.5], np.float32)
+    (i,) = each((6,))
+    for rounding, exact in ((expression.half_to_even, np.rint(x)), (expression.half_away, np.trunc(x + np.copysign(0.5, x)))):
+        made = TapedElements(translated(nest((i,), rounding(t[[i]])), DataType.FLOAT32))
+        found, decided = made.at({"X": x}, np.arange(6).reshape(-1, 1))
+        assert decided.all()
+        assert found.tolist() == exact.view(np.uint32).tolist()
 
 
 def test_long_elements_stay_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
