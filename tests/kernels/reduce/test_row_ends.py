@@ -16,6 +16,7 @@ from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
 from anydml.kernels.code.values import Body, Kind
+from anydml.kernels.elementwise.levels import stored_quickly
 from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.reduce import emit, softmax
 from anydml.kernels.reduce import walk as walks
@@ -42,7 +43,7 @@ def test_elements_whose_bounds_meet_a_boundary_are_undecided_whatever_their_loga
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of a logarithm that needs no guard, with a bound that is far too wide; all elements go the second way."""
-    closely, quickly = softmax.closely, emit.stored_quickly
+    closely, quickly = softmax.closely, stored_quickly
 
     def unguarded(x: Number, m: Number, log: Number, *rest: Any) -> Any:
         sure = x.body.constant(Kind("i1", x.wide().kind.lanes), False)
