@@ -133,3 +133,25 @@ def test_other_gates_are_hardly_ever_left_to_python(function: str, ran: Ran) -> 
     found = sum(agree(desc, compiled, rng, kind) for kind in KINDS)
     assert compiled.counters().exact * 100 <= found, compiled.counters()
     ran(found, 10 * len(KINDS))
+
+
+@pytest.mark.parametrize("function", ["LINEAR", "THRESHOLDED_RELU"])
+def test_factors_that_no_bound_decides_leave_their_sums_open(function: str) -> None:
+    """A reset gate of 2^250 + 1 - 2^250: float64 has 0, or takes the wrong side of a threshold, and the state depends on it."""
+    given = {"LINEAR": dict(alpha=2.0**127, beta=0.0), "THRESHOLDED_RELU": dict(alpha=0.5)}[function]
+    functions = [named(f"ACTIVATION_{function}")(**given), named("ACTIVATION_TANH")()]
+    sizes = tensors("GRU", 1, 1, 1, WIDTH, 2) | results("GRU", 1, 1, 1, 2)
+    asked = ("input_tensor", "weight_tensor", "recurrence_tensor", "hidden_init_tensor", "output_single_tensor")
+    desc = named("GRU")(
+        **{name: TensorDesc(DataType.FLOAT32, sizes[name]) for name in asked},
+        activation_descs=functions, direction="FORWARD", linear_before_reset=False,
+    )  # fmt: skip
+    inputs = {name: np.zeros(sizes[name], np.float32) for name in asked[:-1]}
+    inputs["input_tensor"][...] = 2.0**125, 1, 2.0**125
+    inputs["weight_tensor"][0, 0, 2:4] = 2.0**125, 1, -(2.0**125)  # of the reset gate
+    inputs["recurrence_tensor"][0, 0, 4:] = 1
+    inputs["hidden_init_tensor"][...] = 2.0**120, 0
+    for isa in ISAS:
+        state = np.zeros(sizes["output_single_tensor"], np.float32)
+        dml.Device("cpu", isa=isa, threads=1).compile(desc).bind(**inputs, output_single_tensor=state).execute()
+        assert state.ravel().tolist() == [1, 1]
