@@ -39,6 +39,14 @@ def agrees(operator: str, x: NDArray[np.float32], sizes: tuple[int, ...], **fiel
     assert bits(y).tobytes() == bits(evaluated(desc, {"input_tensor": x})["output_tensor"]).tobytes()
 
 
+def test_a_call_without_undecided_elements_ends_with_its_last_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    def decided(*_: object) -> None:
+        raise AssertionError("the call has stopped")
+
+    monkeypatch.setattr(UndecidedLists, "decide", decided)
+    agrees("REDUCE", np.ones((3, 7), np.float32), (3, 1), function="AVERAGE")
+
+
 def test_elements_whose_bounds_meet_a_boundary_are_undecided_whatever_their_logarithm_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -67,14 +75,6 @@ def test_a_sum_that_is_not_exact_is_undecided_where_it_is_taken_for_exact(monkey
     monkeypatch.setattr(walks, "refined", lambda *_: None)
     x = np.array([[1, 1 + 2.0**-23, last, 0] for last in (2.0**-80, -(2.0**-80), 0)], np.float32)
     agrees("REDUCE", x, (3, 1), function="AVERAGE")
-
-
-def test_a_call_without_undecided_elements_ends_with_its_last_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    def decided(*_: object) -> None:
-        raise AssertionError("the call has stopped")
-
-    monkeypatch.setattr(UndecidedLists, "decide", decided)
-    agrees("REDUCE", np.ones((3, 7), np.float32), (3, 1), function="AVERAGE")
 
 
 def test_a_difference_of_a_number_and_itself_keeps_its_guard() -> None:
