@@ -150,8 +150,8 @@ def test_factors_that_no_bound_decides_leave_their_sums_open(function: str) -> N
     inputs["input_tensor"][...] = 2.0**125, 1, 2.0**125
     inputs["weight_tensor"][0, 0, 2:4] = 2.0**125, 1, -(2.0**125)  # of the reset gate
     inputs["recurrence_tensor"][0, 0, 4:] = 1
-    inputs["hidden_init_tensor"][...] = 2.0**120, 0
-    for isa in ISAS:
+    inputs["hidden_init_tensor"][...] = 2.0**120, 2.0**120 if function == "LINEAR" else 0
+    for isa in ISAS if SOAK > 1 else ISAS[:1]:
         state = np.zeros(sizes["output_single_tensor"], np.float32)
         dml.Device("cpu", isa=isa, threads=1).compile(desc).bind(**inputs, output_single_tensor=state).execute()
         assert state.ravel().tolist() == [1, 1]
