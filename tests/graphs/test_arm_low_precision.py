@@ -5,7 +5,7 @@ These have the bits of separate operators and of the oracle by other tests.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +23,7 @@ import anydml.onnx
 import emulated
 import hostile_data
 from anydml import TensorDesc, check
+from anydml.devices import families
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.contract import tuning
 from anydml.kernels.contract.floats import family as floats
@@ -39,6 +40,19 @@ from tuned import tuned
 pytestmark = emulated.needed
 GENERIC = ARM[0]
 Arrays = Mapping[str, NDArray[Any]]
+
+
+@pytest.fixture(autouse=True)
+def looked_up() -> Iterator[None]:
+    """Devices look up the families' functions again, for a test that replaces them, and after it."""
+
+    def forget() -> None:
+        for function in vars(families).values():
+            getattr(function, "cache_clear", lambda: None)()
+
+    forget()
+    yield
+    forget()
 
 
 class Seen(list[tuple[Problem, Arrays, NDArray[Any]]]):

@@ -541,3 +541,22 @@ def test_more_bits_decide_as_the_exact_evaluation(data_type: DataType, ran: Ran)
         assert found.tolist() == wanted, name
         count += int(left.sum())
     ran(count, 200)
+
+
+def test_terms_far_below_those_that_cancelled_are_left_to_the_exact_evaluation() -> None:
+    """A sum is 0 by definition if it is within 2^-1024 of its largest term, which may be one that was added long before."""
+    float32 = DataType.FLOAT32
+    x = np.array([[1, 1, -2000], [1, 1, -600], [1, 1, 1]], np.float32)
+    y = np.array([[1, -1, -1]] * 3, np.float32)
+    i = each((3, 1))
+    k = over(i, (3, 3), (1,))
+    powers, factors = (Tensor(name, (3, 3), float32)[k] for name in "XY")
+    made = nest(i, Sum(k, expression.exp(powers) * factors))
+    data, places = {"X": x, "Y": y}, np.array([[n, 0] for n in range(3)])
+    assert TapedElements(translated(made, float32)).at(data, places)[1].tolist() == [False, False, True]
+    found, decided = TapedElements(translated(made, float32, LAST)).at(data, places)
+    assert decided.tolist() == [False, True, True]
+    with Evaluators({"": made}, {"": float32}).reading(data) as exact:
+        wanted = [exact[""].stored(n, 0) for n in range(3)]
+    assert wanted[0] == 0
+    assert found[1:].tolist() == wanted[1:]

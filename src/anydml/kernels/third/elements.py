@@ -15,12 +15,12 @@ from anydml.kernels.call.steps import prepared, table
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import named
 from anydml.kernels.third import interpreter
-from anydml.kernels.third.balls import Precision
+from anydml.kernels.third.balls import FIRST, Precision
 from anydml.kernels.third.translation import Translated, Untranslatable, translated
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 
-BUDGET = 1 << 24  # instructions for an element; if it needs more, it stays undecided
+BUDGET = 1 << 24  # instructions of the first precision for an element, about a second; if it needs more, it stays undecided
 PATIENCE = 0.05  # approximate seconds of a call; signals are handled between calls
 
 
@@ -49,6 +49,7 @@ class TapedElements:
             return results, decided.astype(bool)
         places = np.ascontiguousarray(indices, np.int64)
         code = engine.compiled(interpreter.emitted, target, tape.precision)
+        budget = BUDGET // (tape.precision.stored // FIRST.stored) ** 3  # an instruction takes longer, the more bits it has
         start, take = 0, 1
         while start < count:
             many = min(take, count - start)
@@ -60,7 +61,7 @@ class TapedElements:
             }
             memory |= {"places": places[start:], "results": results[start:], "decided": decided[start:]}
             numbered = {name: address_of(array) for name, array in memory.items()}
-            row = interpreter.ARGUMENTS.in_order({**numbered, "dims": tape.dims, "count": many, "budget": BUDGET})
+            row = interpreter.ARGUMENTS.in_order({**numbered, "dims": tape.dims, "count": many, "budget": budget})
             arguments = np.array([row], np.int64)
             began = time.perf_counter()
             prepared([table(code, arguments)], target, (memory, arguments), keeps_gil=False)()

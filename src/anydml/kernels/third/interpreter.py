@@ -219,6 +219,10 @@ def _operations() -> dict[str, Callable[[_Operands], None]]:
     def inside(o: _Operands) -> None:
         o.goes_on_if(o.text.op(f"icmp ult i64 {o.integer(2)}, {o.word(3)}"))
 
+    def since(o: _Operands) -> None:
+        if o.precision.settles:
+            o.text.do(f"call void @since(ptr {o.number(1)}, ptr {o.number(2)}, ptr {o.place(3)})")
+
     def constant(o: _Operands) -> None:
         source = o.text.at("%constants", o.text.op(f"mul i64 {o.word(2)}, {o.precision.size}"))
         o.text.do(f"call void @copy(ptr {o.number(1)}, ptr {source})")
@@ -251,7 +255,7 @@ def _operations() -> dict[str, Callable[[_Operands], None]]:
     made["kind"] = lambda o: o.put(o.text.load("i64", o.number(2)))
     made["sign"] = lambda o: o.put(o.text.op(f"call i64 @sign(ptr {o.number(2)})"))
     made["position"] = lambda o: o.text.do(f"call void @put_integer(ptr {o.number(1)}, i64 {o.integer(2)})")
-    made.update(root=root, scale=scale, bound_height=bound_height)
+    made.update(root=root, scale=scale, bound_height=bound_height, since=since)
     made["height"] = lambda o: o.put(o.height(2)) if o.precision.settles else o.put("0")
     made["widen"] = lambda o: o.text.do(f"call void @widen(ptr {o.number(1)}, ptr {o.number(2)}, i64 {o.word(3)})")
     made["to_whole"] = lambda o: o.text.do(f"call void @to_whole(ptr {o.number(1)}, ptr {o.number(2)}, i64 {o.word(3)})")

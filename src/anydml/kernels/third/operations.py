@@ -236,6 +236,34 @@ define internal void @difference(ptr %out, ptr %a, ptr %b) noinline {{
   ret void
 }}
 
+; A sum of several terms, after its last one: unknown if hardly anything is left of the largest of them, whose length is kept
+define internal void @since(ptr %a, ptr %term, ptr %largest) noinline {{
+  %kt = load i64, ptr %term, align 8
+  %finite = icmp eq i64 %kt, {FINITE}
+  br i1 %finite, label %noted, label %done
+noted:
+  %lt = call i64 @length(ptr %term)
+  %before = load i64, ptr %largest, align 8
+  %now = call i64 @llvm.smax.i64(i64 %before, i64 %lt)
+  store i64 %now, ptr %largest, align 8
+  %ka = load i64, ptr %a, align 8
+  %plain = icmp eq i64 %ka, {FINITE}
+  br i1 %plain, label %judged, label %done
+judged:
+{field("a", "m", MIDPOINT, p.n)}
+  %some = icmp ne {p.n} %a.m, 0
+  %la = call i64 @length(ptr %a)
+  %far = sub i64 %now, {NEAR - 88}
+  %little = icmp slt i64 %la, %far
+  %unsure = and i1 %some, %little
+  br i1 %unsure, label %lost, label %done
+lost:
+  call void @mark(ptr %a, i64 {UNKNOWN})
+  ret void
+done:
+  ret void
+}}
+
 ; n, where the magnitude of a finite number's midpoint is from 2^(n - 1) to 2^n
 define internal i64 @length(ptr %a) noinline {{
 {field("a", "e", EXPONENT)}{field("a", "m", MIDPOINT, p.n)}

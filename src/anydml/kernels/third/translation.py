@@ -59,6 +59,14 @@ def translated(nest: Nest, data_type: DataType, precision: Precision = balls.FIR
     return _Translation(nest, data_type, precision).made()
 
 
+class _Total(NamedTuple):
+    """The registers of a reduction: its result so far, whether it has a term, and the length of a sum's largest term."""
+
+    number: NumberRegister
+    some: IntegerRegister
+    largest: IntegerRegister
+
+
 class _Translation(ScopedWalk[Expr, NumberRegister | IntegerRegister]):
     def __init__(self, nest: Nest, data_type: DataType, precision: Precision) -> None:
         self.nest, self.data_type = nest, data_type
@@ -285,8 +293,9 @@ class _Translation(ScopedWalk[Expr, NumberRegister | IntegerRegister]):
         t.do("set", there, 0)
         t.do("set", some, 0)
         t.assign(out, t.value(_START[kind]))
+        total = _Total(out, some, t.fixed(-4 * balls.FARTHEST))
         with self.items.inner():
-            self._loops(list(bound_by(e)), e, out, some)
+            self._loops(list(bound_by(e)), e, total)
         if kind == "sum":  # the sum of no terms is +0
             added = Label()
             t.unless(t.count("not", some), added)
@@ -298,10 +307,10 @@ class _Translation(ScopedWalk[Expr, NumberRegister | IntegerRegister]):
         t.place(done)
         return out
 
-    def _loops(self, bound: list[Variable], e: Expr, out: NumberRegister, some: IntegerRegister) -> None:
+    def _loops(self, bound: list[Variable], e: Expr, total: _Total) -> None:
         t = self.tape
         if not bound:
-            self._term(e, out, some)
+            self._term(e, total)
             return
         v, *others = bound
         again, over = Label(), Label()
@@ -310,12 +319,12 @@ class _Translation(ScopedWalk[Expr, NumberRegister | IntegerRegister]):
         t.place(again)
         t.unless(t.count("iless", i, t.fixed(v.size)), over)
         with self.items.inner():
-            self._loops(others, e, out, some)
+            self._loops(others, e, total)
         t.do("iadd", i, i, t.fixed(1))
         t.jump(again)
         t.place(over)
 
-    def _term(self, e: Expr, out: NumberRegister, some: IntegerRegister) -> None:
+    def _term(self, e: Expr, total: _Total) -> None:
         t, left_out = self.tape, Label()
         for guard in skipped(e):
             inside = self._inside(guard)
@@ -323,6 +332,9 @@ class _Translation(ScopedWalk[Expr, NumberRegister | IntegerRegister]):
                 t.unless(inside, left_out)
         if len(e.args) > 1:
             t.unless(self._integer(e.args[1]), left_out)
-        t.do(_STEP[e.data[0]], out, out, self._number(e.args[0]))
-        t.do("set", some, 1)
+        term = self._number(e.args[0])
+        t.do(_STEP[e.data[0]], total.number, total.number, term)
+        if e.data[0] == "sum" and t.precision.settles:
+            t.do("since", total.number, term, total.largest)
+        t.do("set", total.some, 1)
         t.place(left_out)

@@ -22,6 +22,7 @@ from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.epilogue import EpilogueKey, with_streams
 from anydml.kernels.contract.floats.largest import below
 from anydml.kernels.contract.floats.layout import ENTRY, FloatLayout, StreamPlace
+from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.contract.floats.packed.at_once import DONE, StoredTiles, emits
 from anydml.kernels.contract.floats.packed.rows import NORM_SLACK
 from anydml.kernels.contract.floats.reads import Reader, single
@@ -61,7 +62,9 @@ def step(target: Target, found: FloatLayout, size: int) -> int | None:
         return None
     if found.b.columns[2] in (size, 2 * size) and ((lines == 1 and not found.padded) or width % lanes == 0):
         return found.b.columns[2] // size
-    return 0 if target.vector_bytes == 64 else None
+    # packing reads elements that lie side by side faster, and so do others that few tiles read
+    gathered = target.vector_bytes == 64 and found.b.columns[2] != size and found.rows >= 4 * tile.height(target)
+    return 0 if gathered else None
 
 
 def norm(factor: int, terms: int) -> int:
