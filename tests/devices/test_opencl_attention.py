@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -45,11 +46,28 @@ def compared(there: dml.Device, found: tuple[Any, Any, Any]) -> int:
     return sum(x.size for x in outputs.values())
 
 
+ENDS = [np.full(4096, k, np.uint8) for k in range(251)]  # behind memory: what is read there is not what is written
+
+
 @pytest.fixture(params=["blocks", "tiles"])
-def computing(there: dml.Device, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dml.Device:
-    """The device, whose products are those of a processor or of a GPU."""
-    monkeypatch.setattr(platform.opened(there.machine.opencl), "is_processor", request.param == "blocks")
-    return there
+def computing(there: dml.Device, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[dml.Device]:
+    """The device, whose products are those of a processor or of a GPU, and whose kernels write nothing behind their memory."""
+    opened = platform.opened(there.machine.opencl)
+    monkeypatch.setattr(opened, "is_processor", request.param == "blocks")
+    allocate, made = opened.allocate, list[tuple[Any, int]]()
+
+    def with_end(nbytes: int) -> Any:
+        behind = ENDS[len(made) % len(ENDS)]
+        made.append((allocate(nbytes + behind.nbytes), nbytes))
+        opened.write(made[-1][0], behind, nbytes)
+        return made[-1][0]
+
+    monkeypatch.setattr(opened, "allocate", with_end)
+    yield there
+    assert made
+    for k, (memory, nbytes) in enumerate(made):
+        opened.read(memory, found := np.empty_like(ENDS[0]), nbytes)
+        assert (found == ENDS[k % len(ENDS)]).all(), f"behind {nbytes} bytes"
 
 
 def everything(seed: int, **sizes: int) -> tuple[Any, Any, dict[str, Any]]:
@@ -62,6 +80,7 @@ def test_outputs_have_the_bits_of_the_cpu(computing: dml.Device, ran: Ran, monke
     """One kernel, or in `make soak` each form and mask with small and larger sizes. Hostile data reach every stage."""
     there = computing
     outputs = compared(there, everything(1, queries=70, keys=90, size=80, value_size=66, heads=1))
+    outputs += compared(there, everything(3, queries=4, keys=9, value_size=66))  # no batch is behind the last
     for seed in (2, 4, 6, 7):
         few = everything(seed, batch=1, queries=4, keys=9, value_size=66, heads=1)
         outputs += compared(there, drawn(np.random.default_rng(seed), few))

@@ -10,11 +10,13 @@ import onnx
 import pytest
 
 import anydml as dml
-from anydml.onnx import compare_flat, compare_judge, compare_picture, nodes, page_blocks, page_graph, read
+from anydml.onnx import compare_flat, compare_judge, compare_page, compare_picture, nodes, page_blocks, page_graph, read
 from anydml.onnx.bodies import own_body
+from anydml.onnx.compare_details import TensorDetails
 from anydml.onnx.mapping import (
     activations,
     attention,
+    blocks,
     embeddings,
     fused,
     maths,
@@ -109,3 +111,17 @@ def test_as_many_words_as_positions() -> None:
     x = np.arange(8, dtype=np.float32).reshape(2, 2, 2)
     along: Any = SimpleNamespace(get=lambda name, default=None: default, opset=13)
     assert activations.over_axes(dml.activation_softmax1)(along, x).sum(axis=2) == pytest.approx(np.ones((2, 2)))
+
+
+def test_elements_of_a_byte_are_gathered_one_by_one_along_the_last_axis() -> None:
+    found = {"bits": 4, "block_size": 16, "gather_axis": 1, "quantize_axis": 0}
+    node: Any = SimpleNamespace(get=lambda name, default: found[name])
+    packed, scales = np.array([[0x21, 0x43]], np.uint8), np.ones((1, 4), np.float32)
+    assert blocks.gather_block_quantized(node, packed, np.array([2, 0]), scales).tolist() == [[3 - 8, 1 - 8]]
+
+
+def test_every_second_label_of_a_histogram_may_be_left_out() -> None:
+    bins = tuple((str(k), 1) for k in range(2 * compare_page.LABELS))
+    page = compare_page._tensor(TensorDetails("t", (1,), "float32", "ULP", bins, ()))
+    assert "<span>0</span><span class=second></span><span class=second>2</span>" in page
+    assert "<span>4</span>" in page

@@ -143,6 +143,26 @@ def test_gemm_addition_and_multiplication_of_onnxruntime_are_layers(turned: bool
     assert found.outputs == pytest.approx(ratio(y, made), abs=1e-3)
 
 
+def test_a_single_number_is_no_weight_of_a_layer() -> None:
+    make = helper.make_node
+    step, factor = np.float32(np.abs(X).max() / 127), np.float32(0.75)
+
+    def of(name: str) -> list[str]:
+        return [f"{name}_q", f"{name}_scale", "zero"]
+
+    floats = model([make("Mul", ["x", "f"], ["y"], "factor")], {"f": factor})
+    nodes = [
+        make("QuantizeLinear", ["x", "x_scale", "zero"], ["x_q"]),
+        make("QLinearMul", [*of("x"), *of("f"), "y_scale", "zero"], ["y_q"], domain="com.microsoft"),
+        make("DequantizeLinear", ["y_q", "y_scale", "zero"], ["y"]),
+    ]
+    steps = {"x_scale": step, "f_scale": np.float32(0.01), "y_scale": step * factor}
+    integers = model(nodes, {**steps, "f_q": np.int8(75), "zero": np.int8(0)})
+    integers.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    *_, last = report(integers, floats, {"x": X}).layers
+    assert (last.name, last.weights) == ("factor", None)
+
+
 def test_what_is_no_quantised_model_of_the_float_model_is_refused() -> None:
     with pytest.raises(dml.BindingError, match="no quantised tensor of the model has the values of a tensor"):
         report(FLOAT, FLOAT, {"x": X})

@@ -88,6 +88,14 @@ def test_an_error_is_carried_to_the_outputs_through_exact_nodes() -> None:
     assert norm.carried.away == pytest.approx(float(np.abs(other - exact).max()), rel=1e-3)
 
 
+def test_stacked_matrices_that_are_read_column_by_column_are_a_cause() -> None:
+    x, w = (np.random.default_rng(5).standard_normal(sizes).astype(np.float32) for sizes in ((2, 3, 4), (4, 3)))
+    product = model(helper.make_node("MatMul", ["x", "w"], ["y"], "product"), constants={"w": w}, sizes=x.shape)
+    read = tensors(product, {"x": np.ascontiguousarray(x.reshape(2, 4, 3).swapaxes(1, 2))})
+    (row,) = compare(product, {"x": x}, actual=read).nodes
+    assert "the matrices of A transposed" in row.cause
+
+
 def test_the_error_of_a_tensor_is_added_to_the_exact_one() -> None:
     def moved(exact: Any, due: Any, actual: Any, dtype: Any) -> list[Any]:
         made = with_error(*(np.array(x, dtype) for x in (exact, due, actual)))

@@ -22,10 +22,13 @@ from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings
 from anydml.kernels.match import contraction
 from anydml.kernels.match.affine import Affine, affine, below
+from anydml.kernels.match.looked_up import looked_up
 from anydml.kernels.match.moves import Move, moves
 from anydml.kernels.match.product import NO_PRODUCT, NOT_REQUANTISED, product
 from anydml.kernels.match.rows import rows
+from anydml.kernels.match.structure import conjuncts
 from anydml.kernels.problem import Problem, problem_of
+from anydml.schema.check import check
 from anydml.schema.expression import Sum, Tensor, clamp, each, half_to_even, maximum, minimum, select
 from anydml.schema.node import Expr, Variable, lift, number
 from anydml.schema.operator import example_desc
@@ -378,6 +381,27 @@ def test_factors_that_do_not_lie_as_a_product_s_are_refused() -> None:
 
     statement, checked = rewritten(swapped)
     assert product(problem_of(checked, statement)) == NO_PRODUCT
+
+
+def test_zero_points_of_rows_belong_to_products_of_two_dimensions() -> None:
+    operator: Any = operators.find("MATRIX_MULTIPLY_INTEGER")
+    tensors = {"a": (3, 4), "b": (4, 5), "a_zero_point": (3, 1)}
+    given = {f"{name}_tensor": TensorDesc(DataType.UINT8, sizes) for name, sizes in tensors.items()}
+    found = product(problem_of(check(operator(**given, output_tensor=TensorDesc(DataType.INT32, (3, 5))))))
+    assert not isinstance(found, str)
+    assert found.a_zero_point is not None
+
+
+def test_a_sum_over_all_indices_has_no_conditions() -> None:
+    over = each((3,))
+    assert conjuncts(Sum(over, number(over[0]))) == []
+
+
+def test_elements_of_a_byte_are_looked_up() -> None:
+    operator: Any = operators.find("ONE_HOT")
+    values, output = TensorDesc(DataType.UINT8, (1, 2)), TensorDesc(DataType.UINT8, (3, 4))
+    desc = operator(indices_tensor=TensorDesc(DataType.UINT64, (3, 1)), values_tensor=values, output_tensor=output, axis=1)
+    assert looked_up(stated(desc)) is None
 
 
 def test_scales_that_no_data_rule_is_about_are_left_to_the_reference() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
@@ -552,3 +553,18 @@ def test_ends_that_are_a_place_apart_do_not_agree() -> None:
 if __name__ == "__main__":
     for operation_name in OPERATIONS:
         print(f'    "{operation_name}": Told{tuple(told(compute(operation_name, targets_of(operation_name)[0])[1]))},')
+
+
+def test_quotients_whose_error_float64_does_not_hold_are_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """5 2^-1042 / (3 2^-43 +- 3 2^-78): the error is 2^-35 of the quotient; times the divisor, it is below 2^-1074."""
+    at = combinations("divide").index(("exact", "err"))
+    given = {"exact": (5 * 2.0**-1042, 0.0), "err": (3 * 2.0**-43, 3 * 2.0**-78)}
+
+    def one(name: str, k: int, form: str) -> Array:
+        return np.repeat(np.array(given.get(form, (1.0, 0.0)))[:, None], COUNT, 1)
+
+    monkeypatch.setattr(sys.modules[__name__], "operands", one)
+    for target in targets_of("divide"):
+        operands_, made = compute("divide", target)
+        with DIGITS:
+            assert not judge("divide", ("exact", "err"), operands_[at], made[at], 0, Fraction(1))

@@ -210,6 +210,9 @@ def divide(a: Number, b: Number) -> Number:
             under = under - b.error()
         return _sum(top) / under * SLACK
 
+    if a.exact and not a.known.has_quantum(-900):  # v b may be so small that B |v| is rounded to 0
+        size = a.wide().magnitude()
+        guard = either(guard, size.compared("olt", 2.0**-900) & size.compared("une", 0.0))
     if a.err is not None:  # a bounded number divided by infinity is a zero of uncertain sign, too
         guard = either(guard, b.wide().magnitude().compared("oeq", math.inf) & a.wide().magnitude().compared("ule", a.error()))
     return ranged(replace(x, rel=U * SLACK, err=once(err)), a, divisor=b).guarded(guard)
