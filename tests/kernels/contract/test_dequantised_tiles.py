@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from test_arm_matmul import PROCESSORS, one_by_one
-from test_quantised_graphs import outputs
+from test_quantised_graphs import compiled_of, outputs
 
 import anydml as dml
 import emulated
@@ -20,6 +20,7 @@ from anydml.kernels.code.targets import ARM, Target, targets
 from anydml.kernels.contract.quantised import bounds, family
 from anydml.kernels.kernel import Lowered, Machine
 from every_kernel import DOT_PRODUCTS, SOAK, Ran
+from guard_pages import AVAILABLE, place
 from quantised_graphs import INT8, UINT8, Array, Case, Recipe, make, problems_of
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
@@ -121,6 +122,17 @@ def test_lists_that_are_too_short(taken: list[bool], monkeypatch: pytest.MonkeyP
     assert taken == [True] * 2
     assert len(np.unique(wanted)) > 30
     ran(2 * wanted.size, 12_800)
+
+
+@pytest.mark.skipif(not AVAILABLE, reason="no page can be made inaccessible here")
+def test_no_output_is_listed_behind_the_last_line(taken: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two lines share a row of a tile, and the last one is alone."""
+    case = make(Recipe(INT8, INT8, UINT8, (1, 8, 9, 13), (8, 3, 3), groups=8, clamp="clip"), 0)
+    estimates_off(monkeypatch, 2 * OFF)
+    y, _ = place(case.sizes, np.cumprod([1, *case.sizes[:0:-1]])[::-1].tolist(), case.dtype, at_end=True)
+    compiled_of(case.desc).bind(**case.inputs, y=y).execute()
+    assert len(np.unique(y)) > 5
+    assert taken == [not DOT_PRODUCTS.isdisjoint(targets()[-1].features)]
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,11 +16,13 @@ from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
 from anydml.kernels.code.values import Body, Kind
+from anydml.kernels.elementwise.levels import stored_quickly
 from anydml.kernels.numbers.floats.numbers import Number
-from anydml.kernels.reduce import softmax
+from anydml.kernels.reduce import emit, softmax
 from anydml.kernels.reduce import walk as walks
 from anydml.kernels.reduce.walk import RowWalk
 from anydml.kernels.reference import evaluated
+from anydml.kernels.undecided.state import UndecidedLists
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
@@ -36,7 +39,26 @@ def agrees(operator: str, x: NDArray[np.float32], sizes: tuple[int, ...], **fiel
     assert bits(y).tobytes() == bits(evaluated(desc, {"input_tensor": x})["output_tensor"]).tobytes()
 
 
-def test_logarithms_with_wide_bounds_are_decided_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_without_undecided_elements_ends_with_its_last_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    def decided(*_: object) -> None:
+        raise AssertionError("the call has stopped")
+
+    monkeypatch.setattr(UndecidedLists, "decide", decided)
+    agrees("REDUCE", np.ones((3, 7), np.float32), (3, 1), function="AVERAGE")
+
+
+def test_elements_whose_bounds_meet_a_boundary_are_undecided_whatever_their_logarithm_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a logarithm that needs no guard, with a bound that is far too wide; all elements go the second way."""
+    closely, quickly = softmax.closely, stored_quickly
+
+    def unguarded(x: Number, m: Number, log: Number, *rest: Any) -> Any:
+        sure = x.body.constant(Kind("i1", x.wide().kind.lanes), False)
+        return closely(x, m, replace(log, guard=sure), *rest)
+
+    monkeypatch.setattr(softmax, "closely", unguarded)
+    monkeypatch.setattr(emit, "stored_quickly", lambda *given, **more: (quickly(*given, **more)[0], "-1"))
     monkeypatch.setattr(softmax, "SLACK", 2.0**40)
     x = np.random.default_rng(3).standard_normal((3, 7)).astype(np.float32)
     agrees("ACTIVATION_LOG_SOFTMAX1", x, x.shape)
