@@ -155,3 +155,23 @@ def test_factors_that_no_bound_decides_leave_their_sums_open(function: str) -> N
         state = np.zeros(sizes["output_single_tensor"], np.float32)
         dml.Device("cpu", isa=isa, threads=1).compile(desc).bind(**inputs, output_single_tensor=state).execute()
         assert state.ravel().tolist() == [1, 1]
+
+
+def test_a_zero_whose_sign_the_second_stage_does_not_know() -> None:
+    """-0 times a reset gate of 2^77 - 2^70, which the second stage takes for about -2^70."""
+    sizes = tensors("GRU", 1, 1, 1, 6, 1) | results("GRU", 1, 1, 1, 1)
+    asked = ("input_tensor", "weight_tensor", "recurrence_tensor", "hidden_init_tensor", "output_single_tensor")
+    desc = named("GRU")(
+        **{name: TensorDesc(DataType.FLOAT32, sizes[name]) for name in asked},
+        activation_descs=[named("ACTIVATION_LINEAR")(alpha=1.0, beta=0.0), named("ACTIVATION_TANH")()],
+        direction="FORWARD", linear_before_reset=False,
+    )  # fmt: skip
+    inputs = {name: np.zeros(sizes[name], np.float32) for name in asked[:-1]}
+    inputs["input_tensor"][...] = 2.0**125, 2.0**65, 2.0**38, 2.0**65, 2.0**35, 2.0**125
+    inputs["weight_tensor"][0, 0, 1] = 2.0**125, 2.0**65, 2.0**39, -(2.0**65), -(2.0**35), -(2.0**125)
+    inputs["weight_tensor"][0, 0, 2] = -0.0
+    inputs["recurrence_tensor"][0, 0, 2] = 1
+    inputs["hidden_init_tensor"][...] = -0.0
+    state = np.ones(sizes["output_single_tensor"], np.float32)
+    dml.Device("cpu", isa=ISAS[0], threads=1).compile(desc).bind(**inputs, output_single_tensor=state).execute()
+    assert bits(state).ravel().tolist() == [1 << 31]

@@ -16,6 +16,7 @@ from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.epilogue import EpilogueKey
 from anydml.kernels.contract.floats.packed import at_once, in_place
+from anydml.kernels.contract.floats.packed.columns import Columns
 from anydml.kernels.contract.floats.packed.filled import Filled
 from anydml.schema.operator import Desc
 from drawn_contractions import Rng, named, pick, run
@@ -180,12 +181,12 @@ LAYERS = {  # of images: channels, filters, taps, strides, sizes, padding, and h
 
 
 @pytest.fixture
-def used(monkeypatch: pytest.MonkeyPatch) -> list[tuple[in_place.Columns, bool]]:
+def used(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Columns, bool]]:
     """What kernels that read columns in place are emitted for: how, and whether some terms do not count."""
-    found: list[tuple[in_place.Columns, bool]] = []
+    found: list[tuple[Columns, bool]] = []
     real = in_place.stored
 
-    def stored(target: Target, rows: int, across: int, key: EpilogueKey, columns: in_place.Columns) -> str:
+    def stored(target: Target, rows: int, across: int, key: EpilogueKey, columns: Columns) -> str:
         found.append((columns, key.padded))
         return real(target, rows, across, key, columns)
 
@@ -211,7 +212,7 @@ def lanes_of(isa: str) -> int:
 
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("isa", ISAS)
-def test_layers_whose_columns_are_read_in_place(isa: str, name: str, used: list[tuple[in_place.Columns, bool]]) -> None:
+def test_layers_whose_columns_are_read_in_place(isa: str, name: str, used: list[tuple[Columns, bool]]) -> None:
     """Vectors of one line where lines consist of whole vectors, else gathered ones; some data are left to packed panels."""
     read, written, taps, strides, sizes, padding, step = LAYERS[name]
     outer = tuple((n + 2 * p - t) // s + 1 for n, p, t, s in zip(sizes, padding, taps, strides, strict=True))
@@ -226,7 +227,7 @@ def test_layers_whose_columns_are_read_in_place(isa: str, name: str, used: list[
 
 
 @pytest.mark.parametrize("isa", ISAS)
-def test_transposed_layers_whose_outputs_are_alternate_elements(isa: str, used: list[tuple[in_place.Columns, bool]]) -> None:
+def test_transposed_layers_whose_outputs_are_alternate_elements(isa: str, used: list[tuple[Columns, bool]]) -> None:
     """Four contractions write every second element of every second line, from registers where lines are whole vectors."""
     compared = 0
     for wide, written in ((8, 17), (24, 5), (9, 6)):

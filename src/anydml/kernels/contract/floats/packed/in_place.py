@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,15 +20,13 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.epilogue import EpilogueKey, with_streams
 from anydml.kernels.contract.floats.largest import below
-from anydml.kernels.contract.floats.layout import ENTRY, FloatLayout, StreamPlace
+from anydml.kernels.contract.floats.layout import FloatLayout, StreamPlace
 from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.contract.floats.packed.at_once import DONE, StoredTiles, emits
+from anydml.kernels.contract.floats.packed.columns import ColumnReader, Columns
 from anydml.kernels.contract.floats.packed.rows import NORM_SLACK
-from anydml.kernels.contract.floats.reads import Reader, single
 from anydml.kernels.contract.floats.second.refine import Refining
 from anydml.kernels.contract.floats.stores import list_of, masked_store
-from anydml.kernels.copy.text import prefetch
-from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits
 from anydml.tensor import DataType
 
 # b: the element of the first column, from which each of `offsets` leads to that of a term; n2: columns of a line; norm:
@@ -40,8 +37,6 @@ ARGUMENTS = Signature(
     "few *counter *begun *twice *wide from1 end1 from2 end2"
 )
 I64, WIDE = Kind("i64"), Kind("double")
-AHEAD = 8  # panels whose elements are fetched before they are read
-MASKS = 8  # bytes of a term's masks: 16 bits for each vector of a panel, at most three
 
 
 def alternates(target: Target, found: FloatLayout, key: EpilogueKey, others: Sequence[StreamPlace], most: int) -> bool:
@@ -73,20 +68,6 @@ def norm(factor: int, terms: int) -> int:
     return int(np.float64(found).view(np.int64))
 
 
-class Columns(NamedTuple):
-    """The type of the columns' elements, and their distance in elements, 1 or 2; 0: elements are gathered.
-
-    alternate: whether every second element of an output's line is written. kept: whether there are more tiles than one. cut:
-    whether there is a single panel, which is partial.
-    """
-
-    data_type: DataType
-    step: int
-    alternate: bool
-    kept: bool
-    cut: bool
-
-
 def stored(target: Target, rows: int, across: int, key: EpilogueKey, columns: Columns) -> str:
     """The kernel that computes and stores tiles of `rows` rows and panels of `across` vectors; arguments: ARGUMENTS, and
     streams.
@@ -109,9 +90,7 @@ class _Decided(Refining):
 class _InPlace(StoredTiles):
     def __init__(self, target: Target, rows: int, across: int, key: EpilogueKey, columns: Columns) -> None:
         super().__init__(target, rows, across, columns.cut, key)
-        self.data_type, self.step, self.alternate, self.more, _ = columns
-        self.size = self.data_type.dtype.itemsize
-        self.reader = Reader(self.body, self.data_type, 2, self.lanes)
+        self.columns = columns
 
     def text(self) -> str:
         body, key, lanes = self.body, self.key, self.lanes
@@ -119,21 +98,20 @@ class _InPlace(StoredTiles):
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         self._begin()
         self.lower, self.upper = (body.op(f"alloca [{self.rows} x double], align 64") for _ in range(2))
-        self.place = body.op("alloca [8 x i64], align 8")
-        # of the tile that waits: its row, its column, and the number of tiles up to it; whether all masks are full; and if
-        # elements are alternate, where its vectors are
-        self.masks = body.at("%wide", body.op(f"mul i64 %terms, {self.across * lanes * 8}"))
+        # of the tile that waits: its row, its column, and the number of tiles up to it; if elements are alternate, where its
+        # vectors are
+        self.place = body.op("alloca [6 x i64], align 8")
         self.norm = Value(body, body.op("bitcast i64 %norm to double"), WIDE)
-
         if self.cut:
             self.inside = [below(body, "%columns", lanes, n * lanes) for n in range(self.across)]
+        masks = body.at("%wide", body.op(f"mul i64 %terms, {self.across * lanes * 8}"))
+        self.reader = ColumnReader(body, self.columns, masks, padded=key.padded, inside=self.inside)
 
         def begun(t: str, _: list[Value]) -> list[Value]:
             self._starts(body.op(f"mul i64 {t}, {self.rows}"))
             return []
 
-        for word in (2, 3):
-            body.store("i64", "0", self.place, 8 * word)
+        body.store("i64", "0", self.place, 16)
         body.loop("0", "%tiles", 1, [], begun)
         body.loop("0", "%panels", 1, [], self._panel)
         noted = body.loop("0", str(self.rows), 1, [body.constant(I64, 0)], lambda m, carried: [self._row(m, carried[0])])[1]
@@ -158,7 +136,8 @@ class _InPlace(StoredTiles):
         body, lanes, across = self.body, self.lanes, self.across
         column = body.op(f"mul i64 {p}, {across * lanes}")
         vectors = [body.op(f"add i64 %first, {body.op(f'add i64 {column}, {n * lanes}')}") for n in range(across)]
-        self._vectors(vectors)
+        numbers = self.reader.begin(vectors)
+        self.outputs = [self._output(y, x) for y, x in numbers] if self.columns.alternate else []
         before = body.op(f"mul i64 {p}, %tiles")
         begun = self._begun("0")
         most, sums = self._first_tile(begun)
@@ -179,7 +158,7 @@ class _InPlace(StoredTiles):
             self._wait(row, column, body.op(f"add i64 {before}, {body.op(f'add i64 {t}, 1')}"), bound, sums)
             return []
 
-        if self.more:
+        if self.columns.kept:
             body.loop("1", "%tiles", 1, [], tile)
         return []
 
@@ -211,106 +190,6 @@ class _InPlace(StoredTiles):
         self._list(noted)
         return found
 
-    # --- columns ---
-
-    def _vectors(self, columns: list[str]) -> None:
-        """Compute where the vectors of a panel begin, and the masks of their terms. columns: the first of each."""
-        body, lanes = self.body, self.lanes
-        self.starts: list[str] = []
-        self.outputs: list[str] = []
-        self.offsets: list[Value] = []
-        lines, places = [], []
-        whole = "false" if self.cut or not self.step else "true"  # whether all terms count for all columns
-        for column in columns:
-            if self.step:
-                y, x = body.op(f"udiv i64 {column}, %n2"), body.op(f"urem i64 {column}, %n2")
-                offset = body.op(f"add i64 {body.op(f'mul i64 {y}, %b1')}, {body.op(f'mul i64 {x}, {self.step * self.size}')}")
-                self.starts.append(body.at("%b", offset))
-                if self.alternate:
-                    y_to, x_to = (body.op(f"mul i64 {v}, %{s}{self.last}") for v, s in ((y, "y"), (x, "s")))
-                    self.outputs.append(body.op(f"add i64 {y_to}, {x_to}"))
-                for test in (f"sge i64 {y}, %from1", f"slt i64 {y}, %end1", f"sge i64 {x}, %from2"):
-                    whole = body.op(f"and i1 {whole}, {body.op(f'icmp {test}')}")
-                end = body.op(f"add i64 {x}, {lanes}")
-                whole = body.op(f"and i1 {whole}, {body.op(f'icmp sle i64 {end}, %end2')}")
-                lines.append(body.splat(Value(body, y, I64), lanes))
-                places.append(body.splat(Value(body, x, I64), lanes) + body.constants("i64", range(lanes)))
-            else:
-                wide = Kind("double", lanes)
-                number = body.splat(Value(body, column, I64), lanes) + body.constants("i64", range(lanes))
-                width = body.splat(Value(body, "%n2", I64), lanes)
-                # a quotient is at least 0.5 / n2 away from an integer
-                share = (number.converted("uitofp", wide) + 0.5) / width.converted("uitofp", wide)
-                y_ = share.converted("fptoui", number.kind)
-                x_ = number - y_ * width
-                s1, s2 = (body.splat(Value(body, s, I64), lanes) for s in ("%b1", "%b2"))
-                self.starts.append("%b")
-                self.offsets.append(y_ * s1 + x_ * s2)
-                lines.append(y_)
-                places.append(x_)
-        if self.key.padded or self.cut:
-            # the masks of the panel before may serve
-            full = body.load("i64", self.place, 24)
-            known = body.op(f"and i1 {whole}, {body.op(f'icmp ne i64 {full}, 0')}")
-            when(body, body.op(f"xor i1 {known}, true"), lambda: self._masks(lines, places))
-            body.store("i64", body.op(f"zext i1 {whole} to i64"), self.place, 24)
-
-    def _masks(self, lines: list[Value], places: list[Value]) -> None:
-        """Write the masks of a panel's vectors for each term."""
-        body, lanes = self.body, self.lanes
-
-        def within(value: Value, low: str, high: str) -> Value:
-            first, end = (body.splat(Value(body, x, I64), lanes) for x in (low, high))
-            return value.compared("sge", first) & value.compared("slt", end)
-
-        def position(p: str, _: list[Value]) -> list[Value]:
-            entry = body.at("%table", body.op(f"mul i64 {p}, {8 * ENTRY}"))
-            ends = [body.load("i64", entry, 32 + 8 * k) for k in range(4)]
-            word = "0"
-            for n, (y, x) in enumerate(zip(lines, places, strict=True)):
-                counts = within(x, ends[2], ends[3])
-                if self.key.padded:
-                    counts = within(y, ends[0], ends[1]) & counts
-                if self.inside is not None:
-                    counts = counts & self.inside[n]
-                bits = lanes_as_bits(self.reader.to_read(counts) if self.step == 2 else counts)
-                word = body.op(f"or i64 {word}, {body.op(f'shl i64 {bits}, {16 * n}')}")
-
-            def channel(c: str, _: list[Value]) -> list[Value]:
-                term = body.op(f"add i64 {body.op(f'mul i64 {c}, %positions')}, {p}")
-                body.store("i64", word, body.at(self.masks, body.op(f"mul i64 {term}, {MASKS}")))
-                return []
-
-            body.loop("0", "%channels", 1, [], channel)
-            return []
-
-        body.loop("0", "%positions", 1, [], position)
-
-    def _mask(self, k: str, n: int) -> Value | None:
-        """The elements of a vector that are read for a term; None for all."""
-        body, lanes = self.body, self.lanes * max(self.step, 1)
-        if not (self.key.padded or self.cut):
-            return None
-        bits = body.load("i16", self.masks, body.op(f"add i64 {body.op(f'mul i64 {k}, {MASKS}')}, {2 * n}"))
-        if "avx512bw" in body.target.features:
-            return bits_as_lanes(body, body.op(f"zext i16 {bits} to i64"), lanes)
-        each = body.constants("i32", [1 << lane for lane in range(lanes)])
-        word = Value(body, body.op(f"zext i16 {bits} to i32"), Kind("i32"))
-        return (body.splat(word, lanes) & each).compared("eq", each)
-
-    def _elements(self, n: int, k: str, offset: str) -> Value:
-        """The elements of a vector of the panel for a term, as float32."""
-        body, lanes, step = self.body, self.lanes, self.step
-        from_, mask, kind = body.at(self.starts[n], offset), self._mask(k, n), Kind(f"i{8 * self.size}", lanes)
-        if not step:
-            mask = body.constant(kind.of("i1"), True) if mask is None else mask
-            return single(body.masked(kind, from_, mask, self.offsets[n]), self.data_type)
-        prefetch(body, 2, from_, AHEAD * self.across * lanes * step * self.size)
-        if step == 1:
-            bits = body.loaded(kind, from_) if mask is None else body.masked(kind, from_, mask)
-            return single(bits, self.data_type)
-        return single(self.reader.read(from_, "0", mask), self.data_type)
-
     def _first_tile(self, begun: list[Value]) -> tuple[Value, list[Value]]:
         """The sums of the first tile of a panel, whose columns are kept; and their largest magnitudes, as bits of float32."""
         body, lanes, across = self.body, self.lanes, self.across
@@ -321,10 +200,10 @@ class _InPlace(StoredTiles):
             at = body.at("%wide", body.op(f"mul i64 {k}, {across * lanes * 8}"))
             right = []
             for n in range(across):
-                x = self._elements(n, k, offset)
+                x = self.reader.elements(n, k, offset)
                 most = body.intrinsic("umax", most, x.bits() & 0x7FFFFFFF)
                 right.append(x.converted("fpext", Kind("double", lanes)))
-                if self.more:
+                if self.columns.kept:
                     body.stored(right[n], at, 8 * lanes * n)
             return [most, *self._multiplied(k, "%a", right, sums)]
 
@@ -350,7 +229,7 @@ class _InPlace(StoredTiles):
         for n, word in enumerate((row, column, tiles)):
             body.store("i64", word, self.place, 8 * n)
         for n, output in enumerate(self.outputs):
-            body.store("i64", output, self.place, 32 + 8 * n)
+            body.store("i64", output, self.place, 24 + 8 * n)
         for n, total in enumerate(sums):
             body.stored(total, self.kept, 8 * self.lanes * n)
 
@@ -368,18 +247,23 @@ class _InPlace(StoredTiles):
         return body.either(waits, store, lambda: [noted])[0]
 
     def _line(self, row: str, m: int | str, column: str) -> str:
-        if not self.alternate:
+        if not self.columns.alternate:
             return super()._line(row, m, column)
         return self.body.at(f"%p{self.last}", self.body.op(f"mul i64 {self._number(row, m)}, %r{self.last}"))
 
+    def _output(self, y: str, x: str) -> str:
+        """The offset of an output that has this line and place."""
+        body = self.body
+        return body.op(f"add i64 {body.op(f'mul i64 {y}, %y{self.last}')}, {body.op(f'mul i64 {x}, %s{self.last}')}")
+
     def _write(self, bits: Value, at: str, n: int) -> None:
-        if not self.alternate:
+        if not self.columns.alternate:
             super()._write(bits, at, n)
             return
         body, kind = self.body, bits.kind
         apart = bits.converted("zext", kind.of(f"i{2 * kind.bits}")).cast(Kind(kind.element, 2 * kind.lanes))
         every = body.constants("i1", [k % 2 == 0 for k in range(2 * kind.lanes)])
-        masked_store(body, apart, body.at(at, body.load("i64", self.place, 32 + 8 * n)), every)
+        masked_store(body, apart, body.at(at, body.load("i64", self.place, 24 + 8 * n)), every)
 
     def _ends(self, row: str, m: str) -> list[tuple[Value, Value]]:
         body, lanes = self.body, self.lanes

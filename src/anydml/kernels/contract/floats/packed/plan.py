@@ -17,6 +17,7 @@ from anydml.kernels.call.steps import Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, with_streams
 from anydml.kernels.contract.floats.packed import at_once, doubled, in_place, magnitudes, panels, tile
+from anydml.kernels.contract.floats.packed.columns import MASKS, Columns
 from anydml.kernels.contract.floats.packed.factors import SLACK, FactorPacking, PackedFactor, memory_for
 from anydml.kernels.contract.floats.plan import FloatMemory, FloatPlan, FloatProblem, bound_factor
 from anydml.kernels.contract.floats.second import zeros
@@ -83,7 +84,7 @@ class PackedPlan(FloatPlan):
         if self.step is not None:  # panels are not packed unless sums are not decided at once
             some = min(len(piece.rows), self.block * height)
             self.group = max(self.width, tuning.listed_in_place // some // self.width * self.width)
-            self.wide = scratch.take(row_bytes * self.width + found.terms * in_place.MASKS)
+            self.wide = scratch.take(row_bytes * self.width + found.terms * MASKS)
         wanted = (tuning.chunk if whole else tuning.far_columns) // max(found.terms * 4, 1)
         self.chunk = max(1, wanted // self.group) * self.group
         if self.step is not None:
@@ -207,7 +208,7 @@ class PackedPlan(FloatPlan):
         values["done"] = self.pack.done
         assert self.step is not None
         cut = len(columns) % (across * self.lanes) > 0
-        kind = in_place.Columns(self.factors[1], self.step, self.alternate, len(some) > height, cut)
+        kind = Columns(self.factors[1], self.step, self.alternate, len(some) > height, cut)
         code = engine.compiled(in_place.stored, self.target, height, across, key, kind)
         factor, (_, b1, b2) = bound_factor(found.terms + 4), found.b.columns
         own: Arguments = {
