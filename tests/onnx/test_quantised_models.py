@@ -13,7 +13,7 @@ import anydml.onnx
 from every_kernel import SOAK, Ran
 from quantised_models import models
 
-COUNT = 200 if SOAK == 1 else 10_000
+COUNT = 120 if SOAK == 1 else 10_000
 PARTS = 4
 
 

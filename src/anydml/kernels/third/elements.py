@@ -49,7 +49,7 @@ class TapedElements:
             return results, decided.astype(bool)
         places = np.ascontiguousarray(indices, np.int64)
         code = engine.compiled(interpreter.emitted, target, tape.precision)
-        budget = BUDGET // (tape.precision.stored // FIRST.stored) ** 3  # an instruction takes longer, the more bits it has
+        budget = BUDGET // (tape.precision.stored // FIRST.stored) ** 4  # an instruction takes longer, the more bits it has
         start, take = 0, 1
         while start < count:
             many = min(take, count - start)

@@ -217,7 +217,8 @@ def test_layers_whose_columns_are_read_in_place(isa: str, name: str, used: list[
     read, written, taps, strides, sizes, padding, step = LAYERS[name]
     outer = tuple((n + 2 * p - t) // s + 1 for n, p, t, s in zip(sizes, padding, taps, strides, strict=True))
     shapes = (1, read, *sizes), (written, read, *taps), (1, written, *outer)
-    for data_type in (DataType.FLOAT32, DataType.FLOAT16):
+    types = DataType.FLOAT32, DataType.FLOAT16
+    for data_type in types if SOAK > 1 else types[len(name) % 2 :][:1]:
         desc, rng = layer(data_type, shapes, padding, strides=strides, direction="FORWARD"), np.random.default_rng(len(name))
         assert run(desc, rng, Device(isa=isa, threads=1), ["ordinary", "specials", pick(rng, hostile_data.KINDS)]) > 0
     lanes = lanes_of(isa)

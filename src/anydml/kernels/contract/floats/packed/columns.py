@@ -73,9 +73,9 @@ class ColumnReader:
                 wide = Kind("double", lanes)
                 number = body.splat(Value(body, column, I64), lanes) + body.constants("i64", range(lanes))
                 width = body.splat(Value(body, "%n2", I64), lanes)
-                # a quotient is at least 0.5 / n2 away from an integer
-                share = (number.converted("uitofp", wide) + 0.5) / width.converted("uitofp", wide)
-                y_ = share.converted("fptoui", number.kind)
+                # it is at least 0.5 / n2 away from an integer
+                quotient = (number.converted("uitofp", wide) + 0.5) / width.converted("uitofp", wide)
+                y_ = quotient.converted("fptoui", number.kind)
                 x_ = number - y_ * width
                 s1, s2 = (body.splat(Value(body, s, I64), lanes) for s in ("%b1", "%b2"))
                 self.starts.append("%b")
