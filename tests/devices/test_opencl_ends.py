@@ -30,7 +30,7 @@ def opened() -> Opened:
 
 
 def run(opened: Opened, text: str, name: str, arguments: list[Any], items: int, group: int = 1) -> list[NDArray[Any]]:
-    """What arrays among the arguments hold after a kernel of a program has run."""
+    """The contents of arrays among the arguments after a kernel of a program has run."""
     memories = [(a, opened.allocate(a.nbytes)) for a in arguments if isinstance(a, np.ndarray)]
     for array, memory in memories:
         opened.write(memory, array)

@@ -1,4 +1,4 @@
-"""What is said of numbers at the very ends of their ranges, where `<` and `<=` differ."""
+"""Explanations of numbers at the very ends of their ranges, where `<` and `<=` differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What functions, graphs and devices do at the very ends of ranges, where `<` and `<=` differ."""
+"""Functions, graphs and devices at the very ends of ranges, where `<` and `<=` differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What graphs do at the very ends of ranges, where `<` and `<=` differ."""
+"""Graphs at the very ends of ranges, where `<` and `<=` differ."""
 
 from __future__ import annotations
 

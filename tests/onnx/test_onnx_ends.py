@@ -1,4 +1,4 @@
-"""What models are taken for at the very ends of ranges, where `<` and `<=` differ."""
+"""Models at the very ends of ranges, where `<` and `<=` differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs take at the very ends of ranges, where `<` and `<=` differ."""
+"""Programs at the very ends of ranges, where `<` and `<=` differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What schemas say at the very ends of ranges, where `<` and `<=` differ."""
+"""Answers of schemas at the very ends of ranges, where `<` and `<=` differ."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_the_first_bound_is_that_of_norms(errors: float, weights: float, left: f
 
 @pytest.mark.parametrize(("errors", "weights"), [(2.0**-10, 0.0), (0.0, 2.0**-8), (2.0**-10, 2.0**-8)])
 def test_the_bound_of_numbers_before_rounding_is_that_of_norms(errors: float, weights: float) -> None:
-    """What is summed again has no terms, so that such outputs are 0."""
+    """Outputs that are summed again have no terms, so that they are 0."""
     columns, x, off = len(EIGHTHS), 3.0, 0.5
     bound = (x + off) * errors + off * weights
     channels = np.zeros((finish.CHANNEL_ROWS, columns))

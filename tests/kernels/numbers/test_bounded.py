@@ -189,7 +189,7 @@ def indexed(x: Real) -> Real:
 
 
 def tabled(x: Real) -> Any:
-    """What a nest keeps in a table, and loads."""
+    """A number that a nest keeps in a table, and loads."""
     body, lanes = x.body, x.value.kind.lanes
     tables: Any = object.__new__(Tables)
     tables.body, tables.lanes, tables.key, tables.dimension, tables.slots = body, lanes, SimpleNamespace(lane=0), 0, 0
@@ -231,7 +231,8 @@ def once_scaled(x: Number) -> Any:
 def of_expm1(x: Number) -> Said:
     """The size of e^x - 1, which is known where |x| is below 1."""
     nodes: Any = (None, ("expm1", (0,), None))
-    made = magnitudes._made(SimpleNamespace(), nodes, 1, {0: magnitudes._of_number(x)})  # type: ignore[arg-type]
+    reads: Any = SimpleNamespace()
+    made = magnitudes._made(reads, nodes, 1, {0: magnitudes._of_number(x)})
     assert made is not None
     return Said(made.low, None, made.guard)
 

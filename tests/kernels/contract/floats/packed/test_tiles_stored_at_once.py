@@ -182,7 +182,7 @@ LAYERS = {  # of images: channels, filters, taps, strides, sizes, padding, and h
 
 @pytest.fixture
 def used(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Columns, bool]]:
-    """What kernels that read columns in place are emitted for: how, and whether some terms do not count."""
+    """The columns that emitted kernels read in place, and whether some terms do not count."""
     found: list[tuple[Columns, bool]] = []
     real = in_place.stored
 
