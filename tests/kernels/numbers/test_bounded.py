@@ -445,10 +445,11 @@ def judge(name: str, names: Sequence[str], given: list[Array], made: Array, lane
     if (exact := OPERATIONS[name].exact) is None:
         return True
     numbers_ = [ends(form, x, lane) for form, x in zip(names, given, strict=True)]
-    if guard or not math.isfinite(err) or any(x is None for x in numbers_):
+    known = [x for x in numbers_ if x is not None]
+    if guard or not math.isfinite(err) or len(known) < len(numbers_):
         return False
     found = False
-    for args in product(*numbers_):  # type: ignore[arg-type]
+    for args in product(*known):
         t = exact(*args)
         told_of = [(form, x[:, lane].tolist()) for form, x in zip(names, given, strict=True)]
         text = f"{name} of {told_of} is {value!r} within {err!r}"
