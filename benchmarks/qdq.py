@@ -1,13 +1,14 @@
 """Operators between DequantizeLinear and QuantizeLinear, fused and one by one, in 8 and 16 bits: one thread.
 
-"fused" is the time of the graph as it is compiled, "apart" that of its operators one by one, over the fused time: below 1, fusion
-would cost time. Their outputs must have the same bits.
+"us" is the time of the graph as it is compiled, "apart" that of its operators one by one, over the former: fusion costs time below
+1. Their outputs must have the same bits.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ class Layer(NamedTuple):
     operator: str
     sizes: tuple[tuple[int, ...], ...]
     made: tuple[int, ...]
-    attributes: dict[str, Any] = {}
+    attributes: Mapping[str, Any] = MappingProxyType({})
     constants: tuple[Any, ...] = ()
     weights: tuple[int, ...] = ()
     scales: tuple[float, float] = (0.0317, 0.0293)
@@ -44,7 +45,10 @@ def layers() -> dict[str, Layer]:
              "Neg", "Sqrt", "Identity")  # fmt: skip
     for operator in unary:
         for sizes in (IMAGE, SMALL):
-            scales = (0.0317, 1 / 255 if operator in ("Sigmoid", "HardSigmoid") else 1 / 65 if operator in ("Tanh", "Erf") else 0.0293)
+            scales = (
+                0.0317,
+                1 / 255 if operator in ("Sigmoid", "HardSigmoid") else 1 / 65 if operator in ("Tanh", "Erf") else 0.0293,
+            )
             found[f"{operator} {_spelled(sizes)}"] = Layer(operator, (sizes,), sizes, scales=scales)
     for operator in ("Add", "Sub", "Mul", "Div", "Max", "Min"):
         for sizes in (IMAGE, SMALL):
@@ -182,7 +186,7 @@ def run() -> list[dict[str, Any]]:
     rows = []
     print(f"\n{'QDQ operator, one thread':46} {'types':16} {'us':>9} {'apart':>6}  kernels")
     for name, layer in layers().items():
-        for kind, to in ((*((kind, "") for kind in BITS), ("uint16", "uint8"))):
+        for kind, to in (*((kind, "") for kind in BITS), ("uint16", "uint8")):
             row = timed(name, layer, kind, to)
             rows.append(row)
             print(f"{name:46} {row['types']:16} {row['us']:9.1f} {row['apart']:6.2f}  {row['kernels']}", flush=True)

@@ -1,7 +1,7 @@
 """Maps from bytes to bytes through real numbers, by a table: 256 elements are computed, and all others are looked up.
 
-A dequantised activation that is quantised again has one input of bytes; its scales and zero points are the same for all elements.
-The table is made at each call, as its scales may be bound, and by the same kernel that would compute the elements.
+A dequantised activation that is quantised again reads one tensor of bytes; its scales and zero points are the same for all
+elements. The table is made at each call, as its scales may be bound, and by the same kernel that would compute the elements.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ BLOCK = 64
 
 
 def of_all_bytes(m: Map, places: Mapping[str, TensorStart]) -> tuple[Map, dict[str, TensorStart]] | None:
-    """The map of all 256 bytes to the table, with its tensors, if a map reads one byte for each element, and the rest is constant.
+    """The map from all 256 bytes to the table, and its tensors, if only one stream of a map varies, and that has bytes.
 
-    None also where few elements are computed, where no number is a float, and where elements do not lie side by side.
+    None also for few elements, where no number is a float, and where elements do not lie side by side.
     """
     if prod(m.sizes) < tuning.TUNING.tabled or m.moves or any(s.name is None for s in m.streams):
         return None
@@ -65,7 +65,8 @@ def looked_up(m: Map, places: Mapping[str, TensorStart], target: Target, most_th
     ends = [n // BLOCK * k // threads * BLOCK for k in range(threads)] + [n]
     code, table = engine.compiled(lookup, target), At(TABLE)
     steps = [
-        LOOKUP.step(code, **{"from": source + first}, to=to + first, table=table, n=end - first) for first, end in pairwise(ends)
+        LOOKUP.step(code, **{"from": source + first}, to=to + first, table=table, n=end - first)
+        for first, end in pairwise(ends)
     ]
     return Run([[[step] for step in steps]])
 

@@ -53,9 +53,9 @@ def lower(found: list[Map], target: Target, problem: Problem, machine: Machine) 
         table = mapped(*of_all, target, 1)
         if isinstance(table, Run):
             with guard:
-                found = [table, byte_tables.looked_up(made.map, made.places, target, machine.threads)]
+                both = [table, byte_tables.looked_up(made.map, made.places, target, machine.threads)]
             inner = {**made.inner, byte_tables.TABLE: byte_tables.SIZE}
-            lowered = in_order(target, [*made.before, *found, *made.after], inner, short=short)
+            lowered = in_order(target, [*made.before, *both, *made.after], inner, short=short)
             return lowered._replace(constants=byte_tables.ALL)
     run = mapped(made.map, made.places, target, machine.threads)
     if isinstance(run, Refused):
@@ -156,11 +156,7 @@ def _by_line(m: Map, part: Box) -> NormalForm:
 def _paired(target: Target, formula: NormalForm, types: tuple[DataType, ...]) -> bool:
     """Whether a formula can be computed in pairs of float32, and is faster in them."""
     body = Body(target.storing)  # what a probe stores is of float64
-    if (
-        not paired.serves(body)
-        or types[-1] not in IN_PAIRS
-        or not any(n.op in BEGIN_IN_PAIRS for n in formula)
-    ):
+    if not paired.serves(body) or types[-1] not in IN_PAIRS or not any(n.op in BEGIN_IN_PAIRS for n in formula):
         return False
     layouts = (CONTIGUOUS,) * len(types)
     key = MapKey(formula, False, False, types, layouts, 0, 8, False, ("paired", "wide"), True)

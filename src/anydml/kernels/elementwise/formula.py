@@ -56,7 +56,7 @@ class FormulaWalk(FormWalk[Item]):
         self.cut = data_type.is_integer and {n.op for n in formula} <= {"stream", "constant", "max", "min", "same"}
         self.cut_at_32_bits = data_type.is_integer and data_type.element_bits <= 32
         self.like = self.body.undefined(Kind("i8", self.lanes))  # constants have as many lanes
-        # the undecided lanes of integers inside the formula, which have no guards; if there is no list, such integers are numbers
+        # the undecided lanes of integers inside the formula, which have no guards; None: such integers become numbers
         self.left: list[Value] | None = None
 
     # --- conversions of items ---
