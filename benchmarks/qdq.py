@@ -1,7 +1,7 @@
 """Operators between DequantizeLinear and QuantizeLinear, fused and one by one, in 8 and 16 bits: one thread.
 
-"us" is the time of the graph as it is compiled, "apart" that of its operators one by one, over the former: fusion costs time below
-1. Their outputs must have the same bits.
+"us" is the time of the graph as it is compiled, "apart" that of its operators one by one, over the former: below 1, fusing
+costs time. Their outputs must have the same bits.
 """
 
 from __future__ import annotations
