@@ -137,6 +137,8 @@ def between_ends(x: Number, data_type: DataType) -> tuple[Value, Value] | None:
 def as_rounded(x: Number, data_type: DataType) -> Number:
     """The number as a tensor of a float type stores it."""
     if data_type == DataType.FLOAT32:
+        if x.single is not None:
+            return of_single(x.single, x.known, x.guard)
         single, undecided = nearest_single(x)
         return of_single(single, guard=either(x.guard, undecided))
     if data_type in NARROW:
