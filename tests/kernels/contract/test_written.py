@@ -10,7 +10,7 @@ import pytest
 from test_integer_convolutions import desc_of, judge
 
 from anydml import check
-from anydml.kernels.call.steps import Step, prepared, table
+from anydml.kernels.call.steps import At, Step, prepared, table
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import targets
 from anydml.kernels.contract import tuning, written
@@ -47,7 +47,9 @@ def ranges(case: Case, threads: int) -> list[tuple[int, int]]:
         for step in piece:
             if isinstance(step, Step) and step.code is code:
                 at, count = step.arguments
-                assert not isinstance(at, int) and at.base == "output_tensor" and isinstance(count, int)
+                assert isinstance(at, At)
+                assert isinstance(count, int)
+                assert at.base == "output_tensor"
                 found.append((at.offset, at.offset + count))
     return found
 
@@ -68,7 +70,7 @@ def test_each_thread_fetches_what_it_writes(recipe: Recipe, monkeypatch: pytest.
     tuned(monkeypatch, tuning, alone=0)
     case = make(recipe)
     first, second = ranges(case, 2)
-    assert first[0] == 0 and first[1] == second[0] and second[1] == recipe.groups * recipe.written * 49
+    assert [*first, *second] == [0, first[1], first[1], recipe.groups * recipe.written * 49]
     assert ranges(case, 1) == []  # no other thread has read them
     assert ranges(make(replace(recipe, batch=4)), 2) == []  # each thread has images of its own
     assert ranges(make(replace(recipe, layouts={"output_tensor": "padded"})), 2) == []  # bytes between them are not ours
