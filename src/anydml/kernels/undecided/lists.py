@@ -106,7 +106,7 @@ def each_bit(body: Body, bits: str, do: Callable[[str], None]) -> None:
     left, rest = f"%{body.name('l')}", f"%{body.name('r')}"
     body.jump(before)
     body.label(before)
-    body.branch(body.op(f"icmp ne i64 {bits}, 0"), one, after)
+    body.branch(body.op(f"icmp ne i64 {bits}, 0"), one, after, seldom=True)
     body.label(one)
     body.do(f"{left} = phi i64 [ {bits}, %{before} ], [ {rest}, %{next_} ]")
     do(body.call("llvm.cttz.i64", WORD, f"i64 {left}", "i1 true").name)
