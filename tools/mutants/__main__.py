@@ -90,6 +90,7 @@ def main() -> int:
     parser.add_argument("--kinds", default="", metavar="NAMES", help='those of some kinds: "bound/16,bound*16"')
     parser.add_argument("--again", default="", metavar="STATUS", help="try those again that had this outcome")
     parser.add_argument("--limit", type=float, default=20, metavar="SECONDS", help="of the processor for the tests of a fault")
+    parser.add_argument("--tests", default="", metavar="NAMES", help="run these tests or files, not those that reach a fault")
     parser.add_argument("--all", action="store_true", help="run all of `make test` for a fault that its tests do not find")
     parser.add_argument(
         "--equivalent", action="store_true", help="try those that are said to be equivalent; none may be caught"
@@ -101,10 +102,13 @@ def main() -> int:
         tree = Tree()
         waiting = [m for m in asked if is_equivalent(m) == arguments.equivalent and not done(m, outcomes, arguments)]
         for at in range(len(waiting)):
-            m = next(filter(tree.ready, waiting), waiting[0])
+            m = next(filter(tree.ready, waiting), waiting[0]) if not arguments.tests else waiting[0]
             waiting.remove(m)
             beside = [o["by"].split(" - ")[0] for o in outcomes.values() if o["name"].startswith(f"{m.path}:") and o["by"]]
-            outcome = tree.try_(m, arguments.limit, beside[-5:], everything=arguments.all)
+            if arguments.tests:
+                outcome = tree.tried_by(m, arguments.tests.split(), arguments.limit)
+            else:
+                outcome = tree.try_(m, arguments.limit, beside[-5:], everything=arguments.all)
             outcomes[m.name] = {"name": m.name, "digest": m.digest, **outcome._asdict(), "all": arguments.all}
             store(outcomes)
             told = f"{outcome.status} in {outcome.seconds:.1f} s, {outcome.tests} tests {outcome.by}"

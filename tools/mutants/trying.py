@@ -71,6 +71,10 @@ class Tree:
         found = self._of_covering(mutant, given, seconds, killers)
         return self._of_all(mutant, given) if everything and found.status == "survived" else found
 
+    def tried_by(self, mutant: Mutant, tests: Sequence[str], seconds: float) -> Outcome:
+        """The outcome of these tests, or files of tests, for a fault."""
+        return self._planted(mutant, partial(all_asked, tests, ()), seconds)
+
     def ready(self, mutant: Mutant) -> bool:
         """Whether it is known what some tests for a fault reach, so that it takes less time than others."""
         return any(map(self.looked, files(mutant.path, mutant.kind, self.root)))
