@@ -16,7 +16,7 @@ import numpy as np
 from onnx import TensorProto
 
 from anydml.devices.memory import memory_bytes
-from anydml.functional.graph import built, computed
+from anydml.functional.graph import part
 from anydml.functional.tracing import Building, GraphTensor
 from anydml.gc_pause import paused
 from anydml.graphs.weights import FEWEST
@@ -119,21 +119,9 @@ class Walk:
                 self.env[member(name, i)], self.types[member(name, i)] = x, self.types[name]
         kept = (kept - sequences.keys()).union(member(name, i) for name, x in sequences.items() for i in range(len(x)))
         lengths = {name: len(x) for name, x in sequences.items()}
-        found: dict[str, GraphTensor] = {}
-        shapes, aliases, values, by_identity = {}, {}, {}, dict(self._names)
-        for name in sorted(kept & self.env.keys()):
-            value = self.env[name]
-            if not isinstance(value, GraphTensor):
-                values[name] = value
-            elif id(value) in by_identity:
-                if by_identity[id(value)] != name:
-                    aliases[name] = by_identity[id(value)]
-            else:
-                by_identity[id(value)] = name
-                found[name], shapes[name] = computed(value), value.sizes
-        graph = built(self._building, self._given, found, {name: name for name in found}) if found else None
+        made = part(self._building, self._given, {name: self.env[name] for name in kept & self.env.keys()}, self._names)
         types = {name: t for name, t in self.types.items() if name in kept or name in lengths}
-        return Segment(graph, shapes, aliases, values, types, frames, self._count, live, wanted, alone, lengths)
+        return Segment(*made, types, frames, self._count, live, wanted, alone, lengths)
 
     def _typed(self, node: Node) -> Node:
         types = tuple(self.types.get(name) if name else None for name in node.inputs)

@@ -356,7 +356,7 @@ def _of_product(shared: LineSingles, y: Value, rel: Value) -> Value:
 
 
 def are_known(y: Value, made: Value, limit: Value, data_type: DataType, *, certain: bool) -> Value:
-    """Where the numbers within `KNOWN` |y| of y are stored as one element; made: y rounded to float32.
+    """The lanes in which numbers within `KNOWN` |y| of y are stored as one element; made: y rounded to float32.
 
     limit: what |y| has to reach, infinite where nothing is known; certain: whether it is known not to be NaN.
     """
