@@ -19,6 +19,7 @@ from anydml.kernels.elementwise.standardised import Standardised, all_set
 from anydml.kernels.match.scopes import Scopes
 from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats.rounding import SIXTEEN_BIT, between_ends
+from anydml.kernels.numbers.lanes import either
 from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.undecided.lists import UndecidedList
 
@@ -40,11 +41,14 @@ def _element(body: Body, key: MapKey, streams: Sequence[Value], level: str) -> t
     remains = any(node.op in REMAINDERS for node in key.formula)
     if (level == "doubled" and not remains) or _long_integers(key):
         return precise.stored(body, key.formula, streams, data_type, key.lanes, integral=key.integral)
-    item = FormulaWalk(body, key.formula, streams, data_type, key.lanes, level, key.moves).run()
+    walk = FormulaWalk(body, key.formula, streams, data_type, key.lanes, level, key.moves)
+    walk.left = []
+    item = walk.run()
     if key.moves:
         assert isinstance(item, LoadedElement)
         return item.bits, None
-    return stored_item(body, item, data_type, key.lanes, integral=key.integral)
+    bits, undecided = stored_item(body, item, data_type, key.lanes, integral=key.integral)
+    return bits, either(undecided, *walk.left)
 
 
 def of_line(body: Body, key: MapKey, streams: Mapping[int, Value]) -> Mapping[int, Item]:
