@@ -78,9 +78,6 @@ class IntermediateEdge(NamedTuple):
     name: str = ""
 
 
-Edge = InputEdge | OutputEdge | IntermediateEdge
-
-
 @dataclass(frozen=True, eq=False)
 class GraphDesc:
     """DML_GRAPH_DESC. `Device.compile` checks and compiles it. Arrays are bound by the names of input and output edges.

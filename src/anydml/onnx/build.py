@@ -141,11 +141,11 @@ class Walk:
             if node.key in TURNS:
                 raise _Cut(node=node)
             if node.key == "If":
-                self._push(node, self._branch(node, values[0], opsets))
+                self._push(self._branch(node, values[0], opsets))
             elif node.key in MAPPINGS and self._taken(node, values):
                 pass
             elif (body := self._body(node, values, opsets)) is not None:
-                self._push(node, body)
+                self._push(body)
             else:
                 reason, kind = _missing(node)
                 raise Refused(reason, kind)
@@ -222,7 +222,7 @@ class Walk:
         function = self.functions.get((node.domain, node.operator)) or own_body(node, values)
         return None if function is None else function_body(node, function, opsets, self._count)
 
-    def _push(self, node: Node, body: Body) -> None:
+    def _push(self, body: Body) -> None:
         if body.scope.depth > MOST_DEEP:
             raise Refused(f"functions and branches are nested more than {MOST_DEEP} deep", INVALID)
         self._frames.append((body, 0))

@@ -147,7 +147,7 @@ def test_powers_that_are_known() -> None:
 @pytest.mark.parametrize("data_type", [DataType.FLOAT16, DataType.BFLOAT16], ids=str)
 def test_logarithms_and_powers_of_16_bits(data_type: DataType) -> None:
     """Groups of which many results are NaN, and constant exponents, which may be integers, with negative bases."""
-    words = np.arange(0, 1 << 16, 1 if SOAK > 1 else 16, np.uint16)  # among them 1, zeros and infinities
+    words = np.arange(0, 1 << 16, 1 if SOAK > 1 else 16, dtype=np.uint16)  # among them 1, zeros and infinities
     x = np.concatenate([words, np.random.default_rng(3).permutation(words)]).view(data_type.dtype)[None, None, None]
     t = TensorDesc(data_type, x.shape)
     log = dml.ElementWiseLog(input_tensor=t, output_tensor=t)
