@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc, integer
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
