@@ -27,9 +27,6 @@ from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
-# representations of numbers that are not float32 ("float64": of all numbers), the cheapest first
-LEVELS = ("paired", "wide", "float64", "doubled")
-
 
 @dataclass(eq=False)
 class FormulaWalk(FormWalk[Item]):
