@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusion import Producer, fused
@@ -14,6 +18,7 @@ from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest, meaning, stated
 from anydml.schema.traversal import loops_in, reads_in, rebuilt, walk
+from anydml.tensor import DataType, TensorDesc, limits
 
 MOST = 100  # nodes of a fused expression; longer ones need more registers than processors have
 # operations that cost nothing in the epilogue of a sum of products; others are faster in a kernel of their own
@@ -55,7 +60,9 @@ def fuse(checked: CheckedGraph, operators: Sequence[Work]) -> Passed:
         (use,) = consumer.writes.values()
         if use.buffer not in kept and readers.get(use.buffer) == 1:
             before[use.buffer] = consumer
-    calls = tuple(work if work.nest is None or work.node in given else by_order(work) for work in found.values())
+    calls = tuple(
+        work if work.nest is None or work.node in given else by_order(narrowed(checked, work)) for work in found.values()
+    )
     return Passed(calls, tuple(reasons))
 
 
@@ -133,6 +140,30 @@ def read_at_index(work: Work) -> list[str]:
     return [name for name in work.reads if name not in elsewhere]
 
 
+def narrowed(checked: CheckedGraph, work: Work) -> Work:
+    """A fused map whose INT32 constants of one small element, such as zero points of 16 bits, are read as 16 bits.
+
+    Then float32 holds their differences from integers of 16 bits, and their products with scales need no float64.
+    """
+    assert work.nest is not None
+    if work.nest.moves or loops_in(work.nest.body) or sys.byteorder != "little":
+        return work
+    reads = {name: _narrow(checked, use) for name, use in work.reads.items()}
+    return work if reads == work.reads else replace(work, reads=reads)
+
+
+def _narrow(checked: CheckedGraph, use: Use) -> Use:
+    t, constant = use.tensor, checked.constant(use.buffer)
+    if t.data_type is not DataType.INT32 or constant is None or t.span > 1:
+        return use
+    (value,) = np.frombuffer(constant.data, np.int32, 1, use.offset).tolist()
+    for data_type in (DataType.UINT16, DataType.INT16):
+        low, high = limits(data_type)
+        if low <= value <= high:
+            return use._replace(tensor=TensorDesc(data_type, t.sizes, strides=t.explicit_strides).spelled_out())
+    return use
+
+
 def by_order(work: Work) -> Work:
     """A fused statement with its tensors named by their order, so that equal statements are found equal."""
     assert work.nest is not None
@@ -143,8 +174,8 @@ def by_order(work: Work) -> Work:
         if e.op != "read":
             return None
         t, outside = e.data
-        name = names[t.name]
-        return make("read", args, (tensors.setdefault(name, Tensor(name, t.sizes, t.data_type)), outside))
+        name, data_type = names[t.name], work.reads[t.name].tensor.data_type
+        return make("read", args, (tensors.setdefault(name, Tensor(name, t.sizes, data_type)), outside))
 
     nest = Nest(work.nest.index, rebuilt(work.nest.body, renamed), work.nest.moves)
     return Work(work.nodes, {names[name]: use for name, use in work.reads.items()}, work.writes, nest)

@@ -24,6 +24,11 @@ class IntegerTuning(NamedTuple):
     # terms of a convolution of 16-bit elements below which floats are faster: two planes' sums are stored and read again; to 16
     # bits also with fewer than a fourth as many channels, since undecided outputs read these side by side
     planes: int = 32
+    # outputs of such a convolution from which floats are faster by Winograd's algorithm, at a stride of 1. Of 3 x 3 windows, to
+    # 16 bits, with dot products of bytes and without these; and of 5 x 5 windows, to 8 bits only without these
+    outputs_by_dots: int = 1 << 15
+    outputs_by_pairs: int = 1 << 12
+    outputs_of_five: int = 1 << 10
 
     # panels
     # bytes of A that stay in a core's second-level cache while the panels of B pass by: nearly all of it. benchmarks.tiles

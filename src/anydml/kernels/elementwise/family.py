@@ -12,7 +12,7 @@ from anydml.kernels.call.steps import Aligned, At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import emit, emit_lines, tuning
+from anydml.kernels.elementwise import byte_tables, emit, emit_lines, tuning
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.estimated import quantised_sum
 from anydml.kernels.elementwise.geometry import Box, parts, shares
@@ -34,6 +34,7 @@ from anydml.kernels.undecided.state import STATE_WORDS, state_and_list
 from anydml.tensor import DataType
 
 MOST_SPARE = 3000  # most bytes of a stack frame
+IN_PAIRS = (DataType.FLOAT32, *SIXTEEN_BIT, DataType.UINT16, DataType.INT16, DataType.UINT8, DataType.INT8)  # of outputs
 BEGIN_IN_PAIRS = {*paired.FUNCTIONS, "pow"}  # functions that are computed in pairs of float32 first
 
 
@@ -47,10 +48,18 @@ def lower(found: list[Map], target: Target, problem: Problem, machine: Machine) 
         made = in_bytes(found[0], places, target, machine.threads)
     if isinstance(made, str):
         return Refused(made)
+    short = prod(made.map.sizes) + sum(made.inner.values()) < tuning.TUNING.short
+    if (of_all := byte_tables.of_all_bytes(made.map, made.places)) is not None:
+        table = mapped(*of_all, target, 1)
+        if isinstance(table, Run):
+            with guard:
+                both = [table, byte_tables.looked_up(made.map, made.places, target, machine.threads)]
+            inner = {**made.inner, byte_tables.TABLE: byte_tables.SIZE}
+            lowered = in_order(target, [*made.before, *both, *made.after], inner, short=short)
+            return lowered._replace(constants=byte_tables.ALL)
     run = mapped(made.map, made.places, target, machine.threads)
     if isinstance(run, Refused):
         return run
-    short = prod(made.map.sizes) + sum(made.inner.values()) < tuning.TUNING.short
     if made.inner:
         return in_order(target, [*made.before, run, *made.after], made.inner, short=short)
     decide = None if run.undecided is None else run.undecided.decide
@@ -147,11 +156,7 @@ def _by_line(m: Map, part: Box) -> NormalForm:
 def _paired(target: Target, formula: NormalForm, types: tuple[DataType, ...]) -> bool:
     """Whether a formula can be computed in pairs of float32, and is faster in them."""
     body = Body(target.storing)  # what a probe stores is of float64
-    if (
-        not paired.serves(body)
-        or types[-1] not in (DataType.FLOAT32, *SIXTEEN_BIT)
-        or not any(n.op in BEGIN_IN_PAIRS for n in formula)
-    ):
+    if not paired.serves(body) or types[-1] not in IN_PAIRS or not any(n.op in BEGIN_IN_PAIRS for n in formula):
         return False
     layouts = (CONTIGUOUS,) * len(types)
     key = MapKey(formula, False, False, types, layouts, 0, 8, False, ("paired", "wide"), True)

@@ -56,6 +56,8 @@ class FormulaWalk(FormWalk[Item]):
         self.cut = data_type.is_integer and {n.op for n in formula} <= {"stream", "constant", "max", "min", "same"}
         self.cut_at_32_bits = data_type.is_integer and data_type.element_bits <= 32
         self.like = self.body.undefined(Kind("i8", self.lanes))  # constants have as many lanes
+        # the undecided lanes of integers inside the formula, which have no guards; None: such integers become numbers
+        self.left: list[Value] | None = None
 
     # --- conversions of items ---
 
@@ -164,12 +166,22 @@ class FormulaWalk(FormWalk[Item]):
         item = self.whole(place)
         low, high = limits(data_type)
         wraps = integral_at(self.nodes, place)
-        if item is not None and (wraps or (low <= item.low and item.high <= high)):
+        if item is not None and low <= item.low and item.high <= high:
+            return item.exactly()
+        if item is not None and wraps:
             return WholeNumber(item.exactly().resized(data_type.element_bits), known_of(data_type))
         number = self.number(place)
         bits, undecided = rounding.stored(number, data_type, integral=wraps)
-        whole = WholeNumber(bits, known_of(data_type))
-        return whole if undecided is None else numbers.whole_number(whole).guarded(undecided)
+        known = number.known
+        if not wraps:  # NaN becomes 0
+            low = max(low, min(0, math.floor(known.low))) if known.low > low else low
+            high = min(high, max(0, math.ceil(known.high))) if known.high < high else high
+        whole = WholeNumber(bits, known_integer(low, high))
+        if undecided is not None and self.left is None:
+            return numbers.whole_number(whole).guarded(undecided)
+        if undecided is not None and self.left is not None:
+            self.left.append(undecided)
+        return whole
 
     def _of_numbers(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
         if op == "truncate" and (found := self._integer_quotient(args[0])) is not None:

@@ -19,6 +19,7 @@ from anydml.kernels.elementwise.standardised import Standardised, all_set
 from anydml.kernels.match.scopes import Scopes
 from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats.rounding import SIXTEEN_BIT, between_ends
+from anydml.kernels.numbers.lanes import either
 from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.undecided.lists import UndecidedList
 
@@ -40,11 +41,14 @@ def _element(body: Body, key: MapKey, streams: Sequence[Value], level: str) -> t
     remains = any(node.op in REMAINDERS for node in key.formula)
     if (level == "doubled" and not remains) or _long_integers(key):
         return precise.stored(body, key.formula, streams, data_type, key.lanes, integral=key.integral)
-    item = FormulaWalk(body, key.formula, streams, data_type, key.lanes, level, key.moves).run()
+    walk = FormulaWalk(body, key.formula, streams, data_type, key.lanes, level, key.moves)
+    walk.left = []
+    item = walk.run()
     if key.moves:
         assert isinstance(item, LoadedElement)
         return item.bits, None
-    return stored_item(body, item, data_type, key.lanes, integral=key.integral)
+    bits, undecided = stored_item(body, item, data_type, key.lanes, integral=key.integral)
+    return bits, either(undecided, *walk.left)
 
 
 def of_line(body: Body, key: MapKey, streams: Mapping[int, Value]) -> Mapping[int, Item]:
@@ -90,20 +94,21 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
 def _known(walk: LineWalk, x: Standardised, carefully: Callable[[], tuple[Value, str]]) -> tuple[Value, str]:
     """`stored_quickly` for an element that is computed in float64."""
     body, data_type = walk.body, walk.data_type
-    if x.known is not None and data_type in SINGLES and body.target.probe is None:
-        single, certain = x.known(data_type)
-        made = singles.narrowed(walk.clamped(single), data_type)
-    elif not (walk.clamps or walk.but_zeros) and (found := between_ends(x.number, data_type)) is not None:
-        made, differ = found
-        certain = body.op(f"icmp eq i64 {lanes_as_bits(differ)}, 0")
-    else:
-        walk.doubted()
-        return carefully()
 
     def again() -> tuple[Value, str]:
         walk.doubted()
         return carefully()
 
+    if x.known is not None and data_type in SINGLES and body.target.probe is None:
+        single, where = x.known(data_type)
+        certain, made = all_set(where), singles.narrowed(walk.clamped(single), data_type)
+        if (zeros := x.zeros) is not None:  # most groups have none, so that their test comes second
+            return _unless(body, certain, made, lambda: _unless(body, all_set(where | zeros(single)), made, again))
+    elif not (walk.clamps or walk.but_zeros) and (found := between_ends(x.number, data_type)) is not None:
+        made, differ = found
+        certain = body.op(f"icmp eq i64 {lanes_as_bits(differ)}, 0")
+    else:
+        return again()
     return _unless(body, certain, made, again)
 
 

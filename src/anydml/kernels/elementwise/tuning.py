@@ -18,6 +18,7 @@ class MapTuning(NamedTuple):
     long_row: int = 1024  # least bytes of a row with non-temporal stores
     packed_apart: int = 16  # most elements of a tensor's span for each element that it has
     packed_share: int = 1 << 14  # least bytes of a thread
+    tabled: int = 1 << 10  # least elements of bytes that are looked up in a table of 256
 
 
 TUNING = tuned("elementwise", MapTuning())

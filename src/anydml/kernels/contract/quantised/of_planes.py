@@ -21,6 +21,7 @@ from anydml.kernels.call.steps import At, Repeat, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.contract import tuning
+from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import estimates
 from anydml.kernels.contract.epilogue.estimates import STATE, begun
 from anydml.kernels.contract.family import contraction, planned
@@ -51,6 +52,7 @@ LEFT_OVER = 2.0**-40  # of quotients: more than what the comparison of a distanc
 FEW = 1 << 14  # with fewer outputs, one thread makes them
 SHARE, LEAST = 8, 256  # a list has room for one in SHARE outputs, plus LEAST
 DENSE = 8  # with this many channels, an output that is summed again reads them side by side, from a copy of x
+FEWEST_CHANNELS = 5  # of Winograd's algorithm for floats
 STILL = (1, 1, 1, 0, 1, 1, 0)
 HIGH_ZERO, LOW_ZERO = "high zero point", "low zero point"  # tensors that the kernel brings along
 
@@ -101,6 +103,8 @@ def of_planes(problem: Problem, region: QuantisedSums, machine: Machine, slack: 
     target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
+    if isinstance(found, Convolution) and _faster_by_winograd(found, count, narrow, dot_of(target).group > 2):
+        return Refused("floats are faster by Winograd's algorithm than planes of bytes")
     scales = np.array([region.x[0], region.rounding[0]])
     if not ((scales > 1 / FAR) & (scales < FAR)).all() or not (np.abs(region.weights[0]) < FAR).all():
         return Refused("a scale is not positive, or extreme")
@@ -111,6 +115,18 @@ def of_planes(problem: Problem, region: QuantisedSums, machine: Machine, slack: 
         return Refused("the bias is not finite")
     made = _PlanesOfBytes(problem, region, found, shape, target, machine.threads, slack)
     return made.refused or made.lowered()
+
+
+def _faster_by_winograd(p: Convolution, outputs: int, narrow: bool, dots: bool) -> bool:
+    """Whether floats take less time, by measurement. narrow: outputs have 8 bits; dots: there are dot products of bytes."""
+    filters, taps = p.filters.desc.sizes[:2], {*p.filters.desc.sizes[2:]}
+    moved = any(n != 1 for n in (*p.strides, *p.dilations))
+    if moved or len(p.strides) != 2 or len(taps) > 1 or min(filters[0] // p.groups, filters[1]) < FEWEST_CHANNELS:
+        return False
+    t = tuning.TUNING
+    if taps == {3}:
+        return not narrow and outputs >= (t.outputs_by_dots if dots else t.outputs_by_pairs)
+    return taps == {5} and not (narrow and dots) and outputs >= t.outputs_of_five
 
 
 def _of_product(p: Any, name: str, weights: int) -> PlanesShape | None:
