@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is
 Array = NDArray[Any]
 BYTES, WORDS = ("uint8", "int8"), ("uint16", "int16")
 FUNCTIONS = ("identity", "sigmoid", "tanh", "gelu", "hard_swish", "leaky_relu", "elu", "softplus")
-MAPS = 12 if SOAK == 1 else 40 * SOAK
+MAPS = 9 if SOAK == 1 else 40 * SOAK
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_maps_have_the_bits_of_their_operators(looked_up: list[int], ran: Ran) -
             scales[rng.randrange(2)] = rng.choice((0.0, np.inf, -0.01, 2.0**-149, np.nan))
         zeros = [rng.choice((np.iinfo(k).min, np.iinfo(k).max, 3)) for k in (kind, to)]
         before = len(looked_up)
-        how = {"isa": rng.choice(isas), "threads": rng.choice((1, 2)), "stage": rng.choice((STAGES[0], STAGES[0], *STAGES[:3]))}
+        how = {"isa": rng.choice(isas), "threads": rng.choice((1, 2)), "stage": rng.choice((STAGES[0], STAGES[0], STAGES[2]))}
         fused, apart = outputs(graph_of(name, x, (scales[0], scales[1]), (zeros[0], zeros[1]), to), x, to, **how)
         np.testing.assert_array_equal(fused, apart, str((seed, name, kind, to, scales, zeros, how)))
         assert (len(looked_up) > before) == (kind in BYTES and to in BYTES and x.size >= 1024)
