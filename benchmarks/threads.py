@@ -4,9 +4,13 @@ What two cores can gain is measured in the same run, by two processes that compu
 their own. Windows of one process, of both, and of one call on two threads take turns, and the best of each counts. That needs
 an idle machine of at least two cores, since another process slows down two threads more than one; the load is printed first.
 
-One column says something on a busy machine, too: a call for two threads is run piece by piece on one, by the thread's clock,
-and the longest piece of each phase counts. That is what the division of the work allows, without waiting and without the caches
-and the memory that two cores share.
+Virtual processors are where the host puts them: near each other or, some seconds later, without a common cache. What one thread
+of a network writes and the other reads takes several times as long then, and two processes, which read nothing of each other,
+lose nothing. So a message from one core to the other and back is timed before and after each case.
+
+Another column says something on a busy machine, too: a call for two threads is run piece by piece on one, by the thread's
+clock, and the longest piece of each phase counts. That is what the division of the work allows, without waiting and without the
+caches and the memory that two cores share.
 """
 
 from __future__ import annotations
@@ -24,6 +28,9 @@ import numpy as np
 
 import anydml as dml
 from anydml.kernels.call import pool
+from anydml.kernels.call.steps import prepared, table
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import Target, targets
 from benchmarks import networks, small_networks
 from benchmarks.map_cases import Array
 from benchmarks.network_layers import CLASSES
@@ -33,6 +40,8 @@ from benchmarks.timing import best
 CONTRACTIONS, OTHERS = 0.95, 0.9  # the least of what two processes gain
 LOSS = 1.05  # the most of a small call's time on one thread that it may take with two
 WINDOW, ROUNDS = 0.15, 8  # seconds of a window, and the number of turns
+MESSAGES, LOOKS = 2000, 1 << 20  # of one measurement; how often a thread looks for a message before it gives up
+MESSAGES = 2000
 Call = Callable[[], object]
 
 
@@ -93,6 +102,60 @@ SMALL: Mapping[str, Callable[[int], Call]] = {
     "exp, 16 KB": lambda n: mapped(lambda x: dml.element_wise_exp(x), 1 << 12, n),
     "3 x 3, 8 to 8, 14 x 14": lambda n: layer(Layer(8, 8, 3, 1, 14, 14), n),
 }
+
+
+def bounce(target: Target) -> str:
+    """`i64 kernel(ptr (word, side, count))`: wait for the word to be 2 i + side, and add 1, for each i below count.
+
+    The status is 1 if a thread waited in vain.
+    """
+    return f"""define i64 @kernel(ptr %arguments) {{
+entry:
+  %word = load ptr, ptr %arguments
+  %of_side = getelementptr i64, ptr %arguments, i64 1
+  %side = load i64, ptr %of_side
+  %of_count = getelementptr i64, ptr %arguments, i64 2
+  %count = load i64, ptr %of_count
+  br label %round
+round:
+  %i = phi i64 [ 0, %entry ], [ %next, %found ]
+  %twice = shl i64 %i, 1
+  %awaited = add i64 %twice, %side
+  br label %look
+look:
+  %looks = phi i64 [ 0, %round ], [ %more, %again ]
+  %value = load atomic i64, ptr %word acquire, align 8
+  %there = icmp eq i64 %value, %awaited
+  br i1 %there, label %found, label %again
+again:
+  %more = add i64 %looks, 1
+  %patient = icmp ult i64 %more, {LOOKS}
+  br i1 %patient, label %look, label %vain
+found:
+  %sent = add i64 %awaited, 1
+  store atomic i64 %sent, ptr %word release, align 8
+  %next = add i64 %i, 1
+  %going = icmp ult i64 %next, %count
+  br i1 %going, label %round, label %done
+vain:
+  ret i64 1
+done:
+  ret i64 0
+}}"""
+
+
+def message() -> float:
+    """The least seconds that a message takes from one core to another and back; infinite if none was answered."""
+    target, word = targets()[-1], np.zeros(1, np.int64)
+    rows = np.array([(word.ctypes.data, side, MESSAGES) for side in range(2)], np.int64)
+    run = prepared([table(engine.compiled(bounce, target), rows)], target, (word, rows), threads=2)
+    least = float("inf")
+    for _ in range(8):
+        word[:] = 0
+        begun = time.perf_counter()
+        if run() == 0:
+            least = min(least, (time.perf_counter() - begun) / MESSAGES)
+    return least
 
 
 def counted(call: Call, seconds: float) -> float:
@@ -188,12 +251,17 @@ def run(only: str = "", window: float = WINDOW) -> list[dict[str, Any]]:
         print("there is one core: nothing to measure")
         return []
     print(f"load {os.getloadavg()[0]:.1f} at the begin; figures are good below 0.3 or so")
-    print(f"{'':32} {'gain of two processes':>22} {'of two threads':>16} {'of pieces':>10} {'share (asked)':>14}")
+    print(
+        f"{'':32} {'gain of two processes':>22} {'of two threads':>16} {'of pieces':>10} {'share (asked)':>14}"
+        f"{'message, ns':>14}"
+    )
     rows: list[dict[str, Any]] = []
     for name, (asked, made_for) in CASES.items():
         if only not in name:
             continue
+        before = message()
         found = measured(name, window)
+        after = message()
         gains = found["processes"] / found["one"], found["threads"] / found["one"]
         share = gains[1] / gains[0]
         by_pieces = divided(made_for)
@@ -204,11 +272,16 @@ def run(only: str = "", window: float = WINDOW) -> list[dict[str, Any]]:
                 "threads": gains[1],
                 "pieces": by_pieces,
                 "share": share,
+                "message_ns": [before * 1e9, after * 1e9],
                 "met": share >= asked,
             }
         )
         verdict = "" if share >= asked else "  MISSED"
-        print(f"{name:32} {gains[0]:22.2f} {gains[1]:16.2f} {by_pieces:10.2f} {share:7.2f} ({asked}){verdict}", flush=True)
+        print(
+            f"{name:32} {gains[0]:22.2f} {gains[1]:16.2f} {by_pieces:10.2f} {share:7.2f} ({asked})"
+            f"{f'{before * 1e9:.0f}, {after * 1e9:.0f}':>14}{verdict}",
+            flush=True,
+        )
     for name, made in SMALL.items():
         if only in name:
             spent = best({"one": made(1), "two": made(2)})

@@ -144,7 +144,11 @@ def test_of_a_number_that_no_desc_can_carry_nothing_else_is_said() -> None:
     assert str(error).startswith("Slice1.input_window_offsets_fits: input_window_offsets is (0, 0, -1, 1180")
     assert str(error).endswith("); each must fit UINT, 0 to 4294967295")
     t = TensorDesc(DataType.FLOAT32, (1, 1, 2**32, 4))
-    assert {v.constraint for v in refused(window(input_tensor=t)).violations} == {"sizes_fit"}
+    error = refused(window(input_tensor=t))
+    assert {v.constraint for v in error.violations} == {"sizes_fit"}
+    assert "would fit: 1 to 4294967295" in str(error)
+    negative = TensorDesc(DataType.FLOAT32, (1, 1, -1, 4))
+    assert "would fit: at least 1" in str(refused(window(input_tensor=negative)))
 
 
 def test_where_what_would_fit_cannot_be_said_it_is_left_out() -> None:

@@ -93,16 +93,23 @@ def word(sentence: str, values: Mapping[str, Any], expected: Mapping[str, Any], 
             requirement = requirement[0].lower() + requirement[1:]
     sole = key(subjects[0][1]) if inline and len(subjects) == 1 else None
     about = {LEVEL, sole, *(path for _, path in unnamed)}  # the requirement may already name what would fit in these
-    return Wording(f"{stated(facts)}; {requirement}", _fits(expected, requirement, sole, about, spell, show))
+    return Wording(f"{stated(facts)}; {requirement}", _fits(values, expected, requirement, sole, about, spell, show))
 
 
 def _fits(
-    expected: Mapping[str, Any], requirement: str, sole: str | None, about: set[str | None], spell: Spell, show: Show
+    values: Mapping[str, Any],
+    expected: Mapping[str, Any],
+    requirement: str,
+    sole: str | None,
+    about: set[str | None],
+    spell: Spell,
+    show: Show,
 ) -> str:
     """The values that would fit, path by path, without those that the requirement already names."""
     fits = []
     for path, value in expected.items():
-        text = show(value)
+        too_large = isinstance(value, range) and isinstance(values.get(path), int) and values[path] > value[-1]
+        text = f"{value[0]} to {value[-1]}" if too_large else show(value)  # not "at least 1"
         said = rf"\({text}\)|takes {text} " if text.isdecimal() else rf"(?<!\w){re.escape(text)}(?!\w)"
         if path in about and re.search(said, requirement):
             continue

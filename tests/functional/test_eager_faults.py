@@ -178,7 +178,7 @@ TOLD: dict[str, tuple[Callable[[], Any], type[dml.Error], str]] = {
     "byte order": (
         lambda: dml.slice(X.astype(FOREIGN + "f4"), (0, 0), (1, 1)),
         dml.BindingError,
-        f"input is {FOREIGN}f4, in foreign byte order",
+        f"input is {FOREIGN}f4, in foreign byte order: give x.astype(np.float32)",
     ),
     "lists": (
         lambda: quantized([[1, 2]], ((1,), (2,)), a_zero_point=[1]),

@@ -144,7 +144,7 @@ def refused_dtype(dtype: np.dtype[Any]) -> str | None:
         return None
     kind = dtype.kind
     if kind in "iuf" and not dtype.isnative:
-        return f"is {dtype}, in foreign byte order"
+        return f"is {dtype}, in foreign byte order: give x.astype(np.{dtype.newbyteorder('=')})"
     if kind == "b":
         return "is bool, which DirectML has no data type for: use x.view(np.uint8)"
     if kind in "iufc":

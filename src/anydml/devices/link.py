@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from anydml.devices.slow import InPython, left_undecided
 from anydml.devices.spare import Spare
-from anydml.kernels.call.address import address_of, put_addresses
+from anydml.kernels.call.address import address_of
+from anydml.kernels.call.placing import Placing, placing
 from anydml.kernels.call.steps import Sheet, prepared, runner
 from anydml.kernels.code import engine
 from anydml.kernels.kernel import Arrays, Built, Direct, Execute, Lowered, Placed, Unfit, Views
@@ -120,7 +121,7 @@ def link(lowered: Lowered, slow: InPython | None = None) -> Built:
 class Tables(NamedTuple):
     """The step tables and the scratch of a call. numbers: the words of each table. words: the scratch, as 64-bit words.
 
-    last: for each table, the addresses of the arrays that its words hold.
+    places: for each table, the call that puts the addresses of arrays there.
     """
 
     before: Sequence[Callable[[], int]]
@@ -128,7 +129,7 @@ class Tables(NamedTuple):
     numbers: Sequence[memoryview]
     words: NDArray[np.int64]
     passing: Arrays
-    last: list[list[int]]
+    places: list[Placing]
 
 
 def _direct(
@@ -146,12 +147,12 @@ def _direct(
     """
     each = [[(k, places) for k, name in enumerate(names) if name and (places := sheet.uses(name))] for sheet in sheets]
     choosing = [k for k, sheet in enumerate(sheets) if sheet.chooses]
-    (*others, uses), nbytes, decides = each, lowered.scratch + lowered.passing, lowered.decide is not None
+    several, nbytes, decides = len(sheets) > 1, lowered.scratch + lowered.passing, lowered.decide is not None
     keeps, spare = nbytes <= LARGE, Spare(nbytes)
 
-    def prepare(made: Tables, arrays: Sequence[NDArray[Any]]) -> None:
-        for numbers, places, last in zip(made.numbers, others, made.last, strict=False):
-            put_addresses(numbers, places, arrays, last)
+    def prepare(made: Tables, arrays: tuple[NDArray[Any], ...]) -> None:
+        for put, table, _ in made.places[:-1]:
+            put(arrays, table)
         for k in choosing:
             sheets[k].choose(made.numbers[k])
         for run in made.before:
@@ -165,10 +166,12 @@ def _direct(
             made = None
         if made is None:
             made = make()
-            made.last.extend([0] * len(names) for _ in sheets)
-        _, run, tables, words, passing, last = made
-        put_addresses(tables[-1], uses, arrays, last[-1])
-        if others or choosing:
+            made.places.extend(map(partial(placing, lowered.target), made.numbers, each))
+        _, run, _, words, passing, places = made
+        arrays = tuple(arrays)
+        put, table, _ = places[-1]
+        put(arrays, table)
+        if several or choosing:
             prepare(made, arrays)
         if run():  # if an error is raised from here on, the tables and the scratch are not used again
             if not decides:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from anydml.exact.float32 import round_to_float32
 from anydml.functional.inputs import array_of_number
 from anydml.functional.run import contiguous
 from anydml.int4_tensors import pack
+from anydml.kernels.kernel import ByName, Views
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
 from anydml.tensor import EXTENSIONS, DataType
@@ -93,7 +94,7 @@ class Plan(NamedTuple):
         several = [o if isinstance(o, list) else [o] for o in self.outputs if o is not None]
         return [*(given.get(k, "") for k in range(self.places)), *(name for each in several for name, *_ in each)]
 
-    def viewer(self) -> Callable[[Sequence[Array]], dict[str, Array]]:
+    def viewer(self) -> Views:
         """A function from arguments that `moved` returned, and outputs, to the tensors' arrays by name."""
         names = self.names
         viewed = [i for i in self.inputs if not i.plain]
@@ -107,4 +108,4 @@ class Plan(NamedTuple):
                 found[name] = found[name].view(dtype)
             return found
 
-        return views if viewed or as_bits else lambda moved: dict(zip(names, moved, strict=True))
+        return views if viewed or as_bits else ByName(names)

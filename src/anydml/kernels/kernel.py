@@ -25,6 +25,16 @@ Decide = Callable[[NDArray[np.int64], Arrays], None]
 OnDevice: TypeAlias = "Callable[[Any, Mapping[str, DeviceMemory]], Sequence[DeviceCall]]"
 
 
+class ByName:
+    """The `Views` where each array is its tensor's as it is."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+
+    def __call__(self, arrays: Sequence[NDArray[Any]]) -> Arrays:
+        return dict(zip(self._names, arrays, strict=True))
+
+
 class Machine(NamedTuple):
     """The part of the machine that a device's kernels may use.
 

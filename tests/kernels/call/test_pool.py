@@ -114,6 +114,21 @@ def test_workers_avoid_a_processor_and_keep_what_others_give_them() -> None:
         os.sched_setaffinity(0, before)
 
 
+def test_nothing_gives_way_while_the_wait_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where another process waited for the processor, a worker once looked for work 4 times and slept between any two calls."""
+    ways = 0
+
+    def way() -> int:
+        nonlocal ways
+        ways += 1
+        return 0
+
+    function = ctypes.CFUNCTYPE(ctypes.c_int)(way)
+    monkeypatch.setattr(pool, "_way", lambda: ctypes.cast(function, ctypes.c_void_p).value)
+    assert pool.spins_in.__wrapped__(pool.WAIT, TARGET) >= 1
+    assert ways == 0
+
+
 def test_several_callers_at_once() -> None:
     """Some share a call's table, most have their own; all pieces of a call are done when it returns."""
     shared = words([0])

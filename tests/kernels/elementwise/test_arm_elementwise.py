@@ -17,7 +17,7 @@ from test_elementwise_layouts import SAMPLES, example_with, nested, sizes_of
 
 import emulated
 from agreement import bits_of
-from anydml import TensorDesc, check
+from anydml import Cast, TensorDesc, check
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.elementwise import family
@@ -119,6 +119,18 @@ def test_every_operator(recorder: Recorder, tmp_path: Path) -> None:
     assert sum(case is not None for case in cases) >= len(MAPPED)
     assert seen.compared > 100 * len(MAPPED)
     assert seen.left < seen.compared / 20
+
+
+def test_nans_become_integers(recorder: Recorder, tmp_path: Path) -> None:
+    """Arm's maximum of a number and a signalling NaN is a NaN; its maximum of a number and a quiet one is the number."""
+    nans = np.array([0x7F800001, 0xFF800001, 0x7FC00000, 0xFFFFFFFF], np.uint32).view(np.float32)
+    x, seen = np.resize(np.append(nans, np.array([1.5, -1.5, np.inf, -np.inf], np.float32)), 40), Open()
+    source, names = TensorDesc("FLOAT32", x.shape), ("UINT8", "INT8", "UINT16", "INT16", "UINT32", "INT32", "UINT64", "INT64")
+    targets = [TensorDesc(name, x.shape) for name in names]
+    cases = [case_of(Cast(input_tensor=source, output_tensor=target), {"input_tensor": x}, seen) for target in targets]
+    run(recorder, cases, tmp_path)
+    assert seen.compared >= len(names) * x.size
+    assert not seen.left
 
 
 def test_layouts(recorder: Recorder, tmp_path: Path) -> None:

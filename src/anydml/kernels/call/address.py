@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,6 @@ from numpy.typing import NDArray
 def by_interface(array: NDArray[Any]) -> int:
     address: int = array.__array_interface__["data"][0]
     return address
-
-
-Uses = Sequence[tuple[int, Sequence[tuple[int, int]]]]
 
 
 def from_object(
@@ -52,30 +49,5 @@ def from_object(
     return read if all(read(array) == by_interface(array) for array in kinds) else None
 
 
-def _put_from_objects(
-    numbers: memoryview, uses: Uses, arrays: Sequence[NDArray[Any]], last: list[int],
-    word: Callable[[int], ctypes.c_size_t] = ctypes.c_size_t.from_address, header: int = object.__basicsize__,
-) -> None:  # fmt: skip
-    """`put_addresses` without a call of Python for each address."""
-    for k, places in uses:
-        at = word(id(arrays[k]) + header).value
-        if at != last[k]:
-            last[k] = at
-            for place, offset in places:
-                numbers[place] = at + offset
-
-
-def _put(numbers: memoryview, uses: Uses, arrays: Sequence[NDArray[Any]], last: list[int]) -> None:
-    for k, places in uses:
-        at = by_interface(arrays[k])
-        if at != last[k]:
-            last[k] = at
-            for place, offset in places:
-                numbers[place] = at + offset
-
-
 _read = from_object()
 address_of: Callable[[NDArray[Any]], int] = _read or by_interface
-# for each (k, places): the address of the k-th array plus an offset, as the number at each of the places. last: the addresses
-# of the arrays that the numbers hold now, 0 if none: weights, and often outputs too, are where they were in the last call
-put_addresses: Callable[[memoryview, Uses, Sequence[NDArray[Any]], list[int]], None] = _put_from_objects if _read else _put

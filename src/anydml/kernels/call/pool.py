@@ -190,13 +190,16 @@ def _busy(state: NDArray[np.int64], index: int) -> bool:
 
 @cache
 def spins_in(seconds: float, target: Target) -> int:
-    """The number of times that a worker looks for work in some seconds: measured, since a pause takes 5 to 150 cycles."""
+    """The number of times that a worker looks for work in some seconds: measured, since a pause takes 5 to 150 cycles.
+
+    Nothing gives way while it is measured: if another process waits for the processor, what it takes of it would count.
+    """
     state, trial = _lines(pool_emit.STATE_BYTES), 1000
     code = engine.compiled(pool_emit.serve, target)
-    block = np.array((state.ctypes.data, _way(), 0, 0, trial), np.int64)
+    block = np.array((state.ctypes.data, 0, 0, 0, trial), np.int64)
     function, address = _function(code), ctypes.c_void_p(block.ctypes.data)
     taken = []
-    for _ in range(3):
+    for _ in range(5):
         start = time.perf_counter()
         function(address)
         taken.append(time.perf_counter() - start)

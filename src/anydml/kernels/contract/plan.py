@@ -9,7 +9,7 @@ import numpy as np
 from anydml.kernels.call.signature import Arguments, stepped
 from anydml.kernels.call.steps import At, Repeat, Rounds, Step
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract import partition
+from anydml.kernels.contract import partition, written
 from anydml.kernels.contract.epilogue.plan import MODES, parameters
 from anydml.kernels.contract.epilogue.rule import ROW
 from anydml.kernels.contract.geometry import Matrix, OutputPart, Scratch, cut
@@ -68,10 +68,19 @@ class IntegerPlan:
         memory.size = top
         return found
 
+    def _fetched(self, part: OutputPart, first: At, nbytes: int) -> Steps:
+        """The step that fetches the contiguous output of a piece for writing, if another thread may have read it."""
+        once = len(part.outer) == len(part.inner) == 1 and nbytes <= self.at.tuning.written
+        return [written.fetched(self.at.target, first, nbytes)] if once and self.threads > 1 else []
+
 
 class FilterPlan(IntegerPlan):
-    """The steps of a convolution whose rows are filters, with records that serve all batches."""
+    """The steps of a convolution whose rows are filters, with records that serve all batches.
 
+    contiguous: whether rows of the output are contiguous and follow each other.
+    """
+
+    contiguous = False
     rows: At
     modes: At
     column: At
@@ -101,7 +110,11 @@ class FilterPlan(IntegerPlan):
     def _phases(self, part: OutputPart) -> Phases:
         """The phase of a part: a piece for each thread, cut between batches, or else between rows."""
         name = "outer" if len(part.outer) >= self.threads else "rows"
-        return [[self._piece(some) for some in cut(part, self.threads, name)]]
+        return [[[*self._of_rows(some), *self._piece(some)] for some in cut(part, self.threads, name)]]
+
+    def _of_rows(self, part: OutputPart) -> Steps:
+        c, count = self.at.problem.c, len(part.rows)
+        return self._fetched(part, c.of(part.first, part.rows.start), count * c.row) if self.contiguous else []
 
     def _piece(self, part: OutputPart) -> Steps:
         raise NotImplementedError

@@ -160,23 +160,52 @@ def of_one_place(p: Convolution, estimated: Estimated | None = None) -> IntegerP
     axes, k = axes_of(p), math.prod(f.sizes[1:])
     inside = all(a.outputs == 1 and a.start == 0 and (a.taps - 1) * a.dilation < a.size for a in axes)
     terms = merged(list(zip(f.sizes[1:], fs[1:], strict=True)))
-    of_output = (p.output_zero_point, *(p.scales or ())[2:])
-    if not inside or len(terms) > 1 or filters < 2 or k > WRAPS or not f.flags & TensorFlags.OWNED_BY_DML:
+    if (
+        not inside
+        or len(terms) > 1
+        or filters < 2
+        or k > WRAPS
+        or not f.flags & TensorFlags.OWNED_BY_DML
+        or rounded_by_filter(p)
+    ):
         return None
-    if any(b is not None and b.dimension is not None for b in of_output):
-        return None
-    single = [of_rows(b, 0) for b in (p.x_zero_point, p.output_zero_point, *(p.scales or ())[1:])]
-    across = [transposed(of_rows(b, filters)) for b in (p.filter_zero_point, p.bias, *(p.scales or ())[:1])]
-    return IntegerProblem(
-        *(x.sizes[0], k, filters, (1, p.groups)),
-        a=Matrix(At(p.x.name), 0, channels * xs[1], xs[0], 0),
+    a = Matrix(At(p.x.name), 0, channels * xs[1], xs[0], 0)
+    b = StridedColumns(Matrix(At(p.filters.name), 0, filters * fs[0], terms[0][1], fs[0]), True)
+    c = Matrix(At(p.output.name), 0, filters * ys[1], ys[0], ys[1])
+    return by_filter_columns(p, (x.sizes[0], k, filters, (1, p.groups)), a, b, c, estimated)._replace(
         terms=merged([(channels, xs[1]), *((a.taps, a.dilation * a.step) for a in axes)]),
-        b=StridedColumns(Matrix(At(p.filters.name), 0, filters * fs[0], terms[0][1], fs[0]), True),
-        c=Matrix(At(p.output.name), 0, filters * ys[1], ys[0], ys[1]),
         places=((filters, ys[1]),),
-        a_signed=x.data_type is DataType.INT8,
-        b_signed=f.data_type is DataType.INT8,
-        output=OUTPUTS[y.data_type],
+        column_biased=p.bias is not None,
+    )
+
+
+def rounded_by_filter(p: Convolution) -> bool:
+    """Whether the outputs' zero point or scale differs between filters."""
+    return any(b is not None and b.dimension is not None for b in (p.output_zero_point, *(p.scales or ())[2:]))
+
+
+def by_filter_columns(
+    p: Convolution,
+    sizes: tuple[int, int, int, Batch],
+    a: Matrix,
+    b: StridedColumns,
+    c: Matrix,
+    estimated: Estimated | None,
+) -> IntegerProblem:
+    """The problem of a convolution whose columns are the filters of a group, rounded alike by all filters."""
+    filters = sizes[2]
+    across = [transposed(of_rows(b, filters)) for b in (p.filter_zero_point, p.bias, *(p.scales or ())[:1])]
+    single = [of_rows(b, 0) for b in (p.x_zero_point, p.output_zero_point, *(p.scales or ())[1:])]
+    return IntegerProblem(
+        *sizes,
+        a=a,
+        terms=(),
+        b=b,
+        c=c,
+        places=(),
+        a_signed=p.x.desc.data_type is DataType.INT8,
+        b_signed=p.filters.desc.data_type is DataType.INT8,
+        output=OUTPUTS[p.output.desc.data_type],
         a_zero_point=single[0],
         b_zero_point=across[0],
         y_zero_point=single[1],
@@ -184,7 +213,6 @@ def of_one_place(p: Convolution, estimated: Estimated | None = None) -> IntegerP
         bias=across[1] if p.bias else None,
         estimated=estimated,
         numbers=transposed(numbers_of(estimated, filters)),
-        column_biased=p.bias is not None,
     )
 
 

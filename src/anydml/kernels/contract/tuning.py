@@ -41,6 +41,8 @@ class IntegerTuning(NamedTuple):
     thin_rows: int = 4  # most rows of A for which panels are multiplied without packing
     thin_columns: int = 4096  # columns at once, so that their sums stay in the nearest caches
 
+    written: int = CACHE // 2  # bytes of a thread's output that are fetched for writing before they are computed
+
     # places
     many_places: int = 512  # with this many places, filters are packed even for one call
     filters: int = 256 << 10  # bytes of packed filters that each tile of places is multiplied with

@@ -94,20 +94,21 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
 def _known(walk: LineWalk, x: Standardised, carefully: Callable[[], tuple[Value, str]]) -> tuple[Value, str]:
     """`stored_quickly` for an element that is computed in float64."""
     body, data_type = walk.body, walk.data_type
-    if x.known is not None and data_type in SINGLES and body.target.probe is None:
-        single, certain = x.known(data_type)
-        made = singles.narrowed(walk.clamped(single), data_type)
-    elif not (walk.clamps or walk.but_zeros) and (found := between_ends(x.number, data_type)) is not None:
-        made, differ = found
-        certain = body.op(f"icmp eq i64 {lanes_as_bits(differ)}, 0")
-    else:
-        walk.doubted()
-        return carefully()
 
     def again() -> tuple[Value, str]:
         walk.doubted()
         return carefully()
 
+    if x.known is not None and data_type in SINGLES and body.target.probe is None:
+        single, where = x.known(data_type)
+        certain, made = all_set(where), singles.narrowed(walk.clamped(single), data_type)
+        if (zeros := x.zeros) is not None:  # most groups have none, so that their test comes second
+            return _unless(body, certain, made, lambda: _unless(body, all_set(where | zeros(single)), made, again))
+    elif not (walk.clamps or walk.but_zeros) and (found := between_ends(x.number, data_type)) is not None:
+        made, differ = found
+        certain = body.op(f"icmp eq i64 {lanes_as_bits(differ)}, 0")
+    else:
+        return again()
     return _unless(body, certain, made, again)
 
 

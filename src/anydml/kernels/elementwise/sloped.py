@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.standardised import MOST, ROUNDED, Standardised, all_known, far, limits_of, shares
+from anydml.kernels.elementwise.standardised import MOST, ROUNDED, Standardised, are_known, far, limits_of, shares
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, decided_size, once
 from anydml.kernels.numbers.known import Known
 from anydml.kernels.numbers.lanes import either
@@ -86,9 +86,9 @@ def element(shared: SlopedLine, x: Number, z: Number) -> Standardised:
         unsure = e.magnitude().compared("ole", shared.near) & shared.near.compared("une", 0.0)
         return minus | (unsure & shared.c.magnitude().compared("oeq", math.inf))
 
-    def known(data_type: DataType) -> tuple[Value, str]:
+    def known(data_type: DataType) -> tuple[Value, Value]:
         made = y.converted("fptrunc", single.kind)
         of_z, least = shared.limits
-        return made, all_known(y, made, body.fused(single.magnitude(), of_z, least), data_type, certain=False)
+        return made, are_known(y, made, body.fused(single.magnitude(), of_z, least), data_type, certain=False)
 
     return Standardised(Number(body, lambda: y, Known(-MOST, MOST), err=bound, guard=shared.guard), odd, known)

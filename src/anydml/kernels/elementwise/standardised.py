@@ -215,14 +215,16 @@ def _by_role(roles: str, numbers: Sequence[Number]) -> Mapping[str, list[Number]
 class Standardised(NamedTuple):
     """A standardised element. doubt: the lanes where an infinity or NaN depends on the error of m.
 
-    known: for a data type, the elements as float32 and whether all of them are certain; None where there is no such test. ends:
-    for a data type of 16 bits, float32 below and above the element, or NaN; None where these are not known.
+    known: for a data type, the elements as float32, and where they are certain; None if there is no such test. ends: for a
+    data type of 16 bits, float32 below and above the element, or NaN; None if these are not known. zeros: for the elements of
+    `known`, where they are exact zeros, which it is not certain of; None if only a test in float64 says so.
     """
 
     number: Number
     doubt: Callable[[], Value] | None
-    known: Callable[[DataType], tuple[Value, str]] | None
+    known: Callable[[DataType], tuple[Value, Value]] | None
     ends: Callable[[DataType], tuple[Value, Value]] | None = None
+    zeros: Callable[[Value], Value] | None = None
 
     def guarded(self) -> Number:
         return self.number if self.doubt is None else self.number.guarded(self.doubt())
@@ -278,11 +280,15 @@ def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Stand
     singles = [n.single for n in (*of.get("g", ()), *of.get("b", ()))]
     alone = shared.m is None and b is None  # a zero stays one
 
-    def known(data_type: DataType) -> tuple[Value, str]:
+    def known(data_type: DataType) -> tuple[Value, Value]:
         made = y.converted("fptrunc", y.kind.of("float"))
         # the limits of a line are never NaN
-        zero = of["x"][0].single if alone else None
-        return made, all_known(y, made, to_reach(), data_type, certain=not singles, zero=zero)
+        return made, are_known(y, made, to_reach(), data_type, certain=not singles)
+
+    def zeros(made: Value) -> Value:
+        single = of["x"][0].single
+        assert single is not None
+        return ((made.bits() | single.bits()) & 0x7FFFFFFF).compared("eq", 0) & to_reach().compared("olt", float("inf"))
 
     def to_reach() -> Value:
         of_term, of_factor, limit = shared.limits
@@ -301,7 +307,8 @@ def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Stand
         number = replace(number, err=None, rel=shared.rel, known=replace(number.known, least=-MOST_DIGITS))
     if None in singles or of["x"][0].single is None:
         return Standardised(number, doubt if shared.near is not None else None, None if None in singles else known)
-    return Standardised(number, doubt if shared.near is not None else None, known, partial(_ends, shared.singles, of))
+    ends = partial(_ends, shared.singles, of)
+    return Standardised(number, doubt if shared.near is not None else None, known, ends, zeros if alone else None)
 
 
 def _ends(shared: LineSingles, of: Mapping[str, list[Number]], data_type: DataType) -> tuple[Value, Value]:
@@ -348,24 +355,17 @@ def _of_product(shared: LineSingles, y: Value, rel: Value) -> Value:
     return y.body.fused(y.magnitude(), rel, shared.least - NOTHING)  # `least` is either, or infinite
 
 
-def all_known(
-    y: Value, made: Value, limit: Value, data_type: DataType, *, certain: bool, zero: Value | None = None
-) -> str:  # fmt: skip
-    """Whether, in all lanes, the numbers within `KNOWN` |y| of y are stored as one element; made: y rounded to float32.
+def are_known(y: Value, made: Value, limit: Value, data_type: DataType, *, certain: bool) -> Value:
+    """Where the numbers within `KNOWN` |y| of y are stored as one element; made: y rounded to float32.
 
-    limit: what |y| has to reach, infinite where nothing is known; certain: whether it is known not to be NaN. zero: a number
-    with which y is exactly 0.
+    limit: what |y| has to reach, infinite where nothing is known; certain: whether it is known not to be NaN.
     """
     if data_type == DataType.FLOAT32:
         beside = beside_ties(y)
     else:
         limit = at_least(limit, NORMAL[data_type])
         beside = beside_half_ties(made, data_type)
-    found = reaches(made, limit, certain=certain) & beside
-    if zero is not None:
-        nothing = ((made.bits() | zero.bits()) & 0x7FFFFFFF).compared("eq", 0)
-        found = found | nothing & limit.compared("olt", float("inf"))
-    return all_set(found)
+    return reaches(made, limit, certain=certain) & beside
 
 
 def reaches(x: Value, limit: Value, *, certain: bool) -> Value:

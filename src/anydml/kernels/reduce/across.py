@@ -22,11 +22,14 @@ from anydml.kernels.reduce.walk import RowWalk
 from anydml.kernels.undecided.lists import each_bit
 
 REDUCTIONS = {"row_sum", "row_product", "row_max", "row_min", "row_first_largest", "row_first_smallest"}
+SUMS = {"stream", "constant", "absolute", "row_sum", "div"}  # operations of sums and means
 FEWEST = 4  # neighbouring rows, at least
-OFTEN, SOMETIMES = 16, 64  # terms: a tenth of the sums of 8 normal FLOAT32 are ties, a fiftieth of those of 32
+OFTEN, SOMETIMES = 8, 64  # terms: a tenth of the sums of 8 normal FLOAT32 are ties, a fiftieth of those of 32
 MOST_AGAIN = 1.25  # rows that are computed, for each row
 BLOCK = 64  # elements that are added up before their sum is added to others
 WORD = Kind("i64")
+LINE, WAYS = 64, 8  # the bytes of a line of a cache, and the lines that it keeps at a distance of pages
+MANY = 8  # groups, of which one more costs less than steps that read parts of two lines of a cache
 
 
 def key_across(key: ReductionKey, row: MapDimension, outer: Sequence[MapDimension]) -> ReductionKey | None:
@@ -51,7 +54,7 @@ def _lanes(key: ReductionKey, count: int) -> int:
     rows would belong to the group before. Sums of floats need more registers than extremes and integers.
     """
     floats = any(node.op in ("row_sum", "row_product") for node in key.formula) and any(t.is_float for t in key.types)
-    wider = 1 if _sums_of_floats(key, SOMETIMES) else 2 if floats else 4
+    wider = 4 if not floats else 1 if key.most <= WAYS or _sums_of_floats(key, SOMETIMES) else 2
     lanes = min(key.lanes * wider, 1 << count.bit_length() - 1)
     while lanes > key.lanes and -(-count // lanes) * lanes > count * MOST_AGAIN:
         lanes //= 2
@@ -73,8 +76,10 @@ def depth_of(most: int, lines: int) -> int:
 
 
 def _sums_of_floats(key: ReductionKey, most: int) -> bool:
-    """Whether rows are sums of so few floats that many are ties, which only careful sums decide."""
-    return key.most <= most and any(node.op == "row_sum" for node in key.formula) and any(t.is_float for t in key.types)
+    """Whether rows are sums of so few floats that many are ties, which only careful sums decide. Roots of them are not."""
+    ops = {node.op for node in key.formula}
+    most = most // 4 if "absolute" in ops else most  # sums of magnitudes are larger
+    return key.most <= most and "row_sum" in ops and ops <= SUMS and any(t.is_float for t in key.types)
 
 
 class _AcrossKernel:
@@ -101,10 +106,13 @@ class _AcrossKernel:
             low = body.call("llvm.smax.i64", WORD, f"i64 {body.op(f'sub i64 {begin}, {done}')}", "i64 0").name
             high = body.call("llvm.smin.i64", WORD, f"i64 {body.op(f'sub i64 {end}, {done}')}", f"i64 {size}").name
             count = body.op(f"sub i64 {high}, {low}")
-            groups = body.op(f"udiv i64 {body.op(f'add i64 {count}, {key.lanes - 1}')}, {key.lanes}")
+            earlier = self._earlier(body.op(f"add i64 {done}, {low}"), count)
+            up = body.op(f"add i64 {body.op(f'add i64 {count}, {earlier}')}, {key.lanes - 1}")
+            groups = body.op(f"udiv i64 {up}, {key.lanes}")
 
             def group(g: str, _: list[Value]) -> list[Value]:
-                at = body.op(f"add i64 {low}, {body.op(f'mul i64 {g}, {key.lanes}')}")
+                after = body.op(f"sub i64 {body.op(f'mul i64 {g}, {key.lanes}')}, {earlier}")
+                at = body.op(f"add i64 {low}, {body.call('llvm.smax.i64', WORD, f'i64 {after}', 'i64 0').name}")
                 self.list.stop_if_full(body.op(f"sub i64 {body.op(f'add i64 {done}, {at}')}, %first"))
                 # the last rows of a line begin earlier, so that they fill all lanes
                 at = body.call("llvm.umin.i64", WORD, f"i64 {at}", f"i64 {last}").name
@@ -119,6 +127,21 @@ class _AcrossKernel:
         self.list.end(start)
         body.begin()
         return kernel(body, list(body.declared))
+
+    def _earlier(self, number: str, count: str) -> str:
+        """By how many rows all groups but the first begin earlier, so that their steps read whole lines of a cache.
+
+        number: the first row. count: the rows.
+        """
+        body, size = self.body, self.key.types[0].dtype.itemsize
+        bits = min(self.key.lanes * size, LINE) - 1
+        self.row.line = None
+        address = body.op(f"ptrtoint ptr {self.row.starts(body.op(f'sub i64 {number}, %first'))[0]} to i64")
+        rows = body.op(f"udiv i64 {body.op(f'and i64 {address}, {bits}')}, {size}")
+        aligned = body.op(f"icmp eq i64 {body.op(f'and i64 %s0, {bits}')}, 0")
+        many = body.op(f"icmp uge i64 {count}, {MANY * self.key.lanes}")
+        worth = body.op(f"and i1 {body.op(f'and i1 {aligned}, {many}')}, {body.op(f'icmp ugt i64 %n, {WAYS}')}")
+        return body.op(f"select i1 {worth}, i64 {rows}, i64 0")
 
     def _group(self, number: str) -> None:
         """Compute as many rows as there are lanes, from row `number` on."""

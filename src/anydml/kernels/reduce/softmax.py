@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise.standardised import KNOWN, LEAST, NOTHING, Standardised, all_known
+from anydml.kernels.elementwise.standardised import KNOWN, LEAST, NOTHING, Standardised, are_known
 from anydml.kernels.match.normal_form import Node, NormalForm, used
 from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats import recorded
@@ -222,11 +222,11 @@ class Shares:
             ends=lambda: (e.wide() * low, e.wide() * high),
         )
 
-        def known(data_type: DataType) -> tuple[Value, str]:
+        def known(data_type: DataType) -> tuple[Value, Value]:
             assert near is not None
             y = e.wide() * near
             made = y.converted("fptrunc", y.kind.of("float"))
-            return made, all_known(y, made, self.body.constant(made.kind, LEAST), data_type, certain=True)
+            return made, are_known(y, made, self.body.constant(made.kind, LEAST), data_type, certain=True)
 
         def between(data_type: DataType) -> tuple[Value, Value]:
             assert near is not None

@@ -100,13 +100,13 @@ class UndecidedList:
             body.store("i64", body.load("i64", slot, 8 * k), to, 8 * k)
 
 
-def each_bit(body: Body, bits: str, do: Callable[[str], None]) -> None:
-    """Do something for the number of each bit that is set."""
+def each_bit(body: Body, bits: str, do: Callable[[str], None], *, seldom: bool = False) -> None:
+    """Do something for the number of each bit that is set. seldom: whether bits are rarely set."""
     before, one, next_, after = (body.name(x) for x in ("before", "bit", "next", "after"))
     left, rest = f"%{body.name('l')}", f"%{body.name('r')}"
     body.jump(before)
     body.label(before)
-    body.branch(body.op(f"icmp ne i64 {bits}, 0"), one, after)
+    body.branch(body.op(f"icmp ne i64 {bits}, 0"), one, after, seldom=seldom)
     body.label(one)
     body.do(f"{left} = phi i64 [ {bits}, %{before} ], [ {rest}, %{next_} ]")
     do(body.call("llvm.cttz.i64", WORD, f"i64 {left}", "i1 true").name)

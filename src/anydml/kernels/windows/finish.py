@@ -224,7 +224,11 @@ class Finish:
     def _note(self, undecided: Value, i: Value) -> None:
         """List the undecided lanes of a group."""
         body, row = self.body, self.row.name
-        each_bit(body, lanes_as_bits(undecided), lambda lane: self.list.append(row, (i + Value(body, lane, WORD)).name))
+
+        def put(lane: str) -> None:
+            self.list.append(row, (i + Value(body, lane, WORD)).name)
+
+        each_bit(body, lanes_as_bits(undecided), put, seldom=True)
 
     # --- sums with the errors of additions, and roots next to ties ---
 

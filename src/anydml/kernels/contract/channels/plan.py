@@ -43,6 +43,11 @@ class ByChannel(NamedTuple):
         contiguous = x.step == 1 or x.size == 1
         return places.serves(target) and contiguous and x.stride in STRIDES and self.problem.k <= WRAPS and x.outputs <= LONGEST
 
+    def contiguous(self, size: int) -> bool:
+        """Whether lines of the output follow each other, and channels. size: bytes of an output."""
+        (_, y, x), c = self.windows.axes, self.problem.c
+        return (c.column == x.outputs * size or y.outputs == 1) and c.row == self.problem.n * size
+
 
 def by_channel(p: Convolution, estimated: Estimated | None = None) -> ByChannel | None:
     """The convolution by channels; None if a group has several channels, or the output's layout does not allow it."""
@@ -82,6 +87,7 @@ class ChannelPlan(FilterPlan):
     def __init__(self, p: ByChannel, target: Target, threads: int) -> None:
         super().__init__(p.problem, target, threads, p.owned)
         self.of, at = p, self.at
+        self.contiguous = p.contiguous(at.size)
         at.row_products, at.panels = p.problem.k * at.panels, 1  # the work is only divided by channels
         (_, y, x), m = p.windows.axes, p.problem.m
         self.pieces = -(-x.taps // 4)

@@ -36,6 +36,7 @@ class TapsPlan(FilterPlan):
     def __init__(self, p: ByChannel, target: Target, threads: int) -> None:
         super().__init__(p.problem, target, threads, p.owned)
         self.of, at = p, self.at
+        self.contiguous = p.contiguous(at.size)
         at.row_products, at.panels = p.problem.k * at.panels, 1  # the work is only divided by channels
         (_, y, x), m = p.windows.axes, p.problem.m
         self.pairs = -(-y.taps * x.taps // 2)

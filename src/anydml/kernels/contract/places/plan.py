@@ -49,7 +49,17 @@ class PlacePlan(IntegerPlan):
         self.rounds = self._rounds([[before]] if before else [], self.passing, self._phases)
 
     def _phases(self, part: OutputPart) -> Phases:
-        return [[self._piece(piece) for piece in partition.pieces(self.at, part, self.threads, True)]]
+        cut = partition.pieces(self.at, part, self.threads, True)
+        return [[[*self._of_filters(piece), *self._piece(piece)] for piece in cut]]
+
+    def _of_filters(self, part: OutputPart) -> Steps:
+        """The step that fetches the output of a piece's filters for writing, if it is contiguous."""
+        at, c = self.at, self.of.problem.c
+        line, of_filter = self.of.line * at.size, self.of.problem.m * at.size
+        if len(part.rows) < at.rows or (c.row != line and at.rows > 1) or c.column != of_filter:
+            return []
+        start, end = at.start(part.panels.start), at.end(part.panels.stop - 1)
+        return self._fetched(part, c.of(part.first, 0, start), (end - start) * of_filter)
 
     def _packing(self) -> Steps:
         def pack(batch: Batch) -> list[Step]:

@@ -16,18 +16,16 @@ from anydml.kernels.contract.places import tile as places
 from anydml.kernels.contract.places.filters import Filters
 from anydml.kernels.contract.problem import (
     NOTHING,
-    OUTPUTS,
     WRAPS,
     Estimated,
     IntegerProblem,
     axes_of,
+    by_filter_columns,
     in_bytes,
     merged,
-    numbers_of,
-    of_rows,
-    transposed,
+    rounded_by_filter,
 )
-from anydml.kernels.match.convolution import Beside, Convolution
+from anydml.kernels.match.convolution import Convolution
 from anydml.tensor import DataType, TensorFlags
 
 T = TypeVar("T")
@@ -76,36 +74,16 @@ def convolved(p: Convolution, estimated: Estimated | None = None) -> Convolved |
     z, y_, x_ = windowed = triple([NOT_THERE, NOT_THERE, *(axes[i] for i in order)])
     line, place = triple([0, 0, *(ys[2 + i] for i in order)])[1:]
     taps_y, taps_x = triple([0, 0, *(fs[2 + i] for i in order)])[1:]
-    of_output = (p.output_zero_point, *(p.scales or ())[2:])
-    if z.outputs * z.taps > 1 or (x_.outputs > 1 and place != y.data_type.dtype.itemsize):
-        return None
-    if any(b is not None and b.dimension is not None for b in of_output):
+    if z.outputs * z.taps > 1 or (x_.outputs > 1 and place != y.data_type.dtype.itemsize) or rounded_by_filter(p):
         return None
     source = Matrix(At(p.x.name), xs[0], channels * xs[1], xs[1], 0)
     still = all(a.taps == a.stride == 1 and a.start == 0 and a.outputs == a.size for a in axes)
     inside = merged([(a.size, a.step) for a in windowed])
-    across = [_of_columns(b, filters) for b in (p.filter_zero_point, p.bias, *(p.scales or ())[:1])]
-    single = [_of_columns(b, 0) for b in (p.x_zero_point, p.output_zero_point, *(p.scales or ())[1:])]
-    problem = IntegerProblem(
-        *(y_.outputs * x_.outputs, math.prod(f.sizes[1:]), filters, (x.sizes[0], p.groups)),
-        a=source,
-        terms=(),
-        b=StridedColumns(NOTHING, False),
-        c=Matrix(At(p.output.name), ys[0], filters * ys[1], line, ys[1]),
-        places=(),
-        a_signed=False,
-        b_signed=f.data_type is DataType.INT8,
-        output=OUTPUTS[y.data_type],
-        a_zero_point=single[0],
-        b_zero_point=across[0],
-        y_zero_point=single[1],
-        scales=(single[2], across[2], single[3]) if p.scales else None,
-        bias=across[1] if p.bias else None,
-        estimated=estimated,
-        numbers=transposed(numbers_of(estimated, filters)),
-    )
+    sizes = y_.outputs * x_.outputs, math.prod(f.sizes[1:]), filters, (x.sizes[0], p.groups)
+    output = Matrix(At(p.output.name), ys[0], filters * ys[1], line, ys[1])
+    problem = by_filter_columns(p, sizes, source, StridedColumns(NOTHING, False), output, estimated)
     return Convolved(
-        problem,
+        problem._replace(a_signed=False),  # places are packed as UINT8
         PaddedWindows(source, x.element_bytes, channels, source.row, windowed),
         Filters(
             Matrix(At(p.filters.name), 0, filters * fs[0], 0, fs[0]),
@@ -125,8 +103,3 @@ def triple(items: Sequence[T]) -> tuple[T, T, T]:
     """The last three items."""
     x, y, z = items[-3:]
     return x, y, z
-
-
-def _of_columns(b: Beside | None, filters: int) -> Matrix:
-    """A tensor whose columns are filters."""
-    return transposed(of_rows(b, filters))

@@ -259,9 +259,8 @@ def saturated(x: Value, bits: int, low: int, high: int) -> Value:
         most = math.nextafter(most, 0)
     if most != high:
         beyond = x.compared("oge", float(high + 1))
-    if low < 0:
-        x = body.chosen(x.compared("ord", x), x, 0.0)
-    x = body.chosen(x.compared("ogt", float(low)), x, float(low))  # for unsigned types, NaN becomes 0 here
+    x = body.chosen(x.compared("ord", x), x, 0.0)  # Arm's maximum of 0 and a signalling NaN is a NaN
+    x = body.chosen(x.compared("ogt", float(low)), x, float(low))
     x = body.chosen(x.compared("olt", most), x, most)
     found = _integer(x, bits, low < 0)
     return found if beyond is None else body.chosen(beyond, high if low < 0 else -1, found)
