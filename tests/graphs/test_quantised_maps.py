@@ -173,6 +173,23 @@ def test_constants_are_read_as_16_bits_if_they_fit(zero: int, ran: Ran) -> None:
     ran(x.size, 3000)
 
 
+@pytest.mark.parametrize("kind", ["uint8", "int16"])
+def test_ties_of_exact_products_are_decided_at_once(kind: str, ran: Ran) -> None:
+    """With scales that are powers of two, x (x / 6 + 1/2) has elements in the middle of two FLOAT32."""
+    x = np.arange(1 << 16, dtype=np.uint16).astype(kind).reshape(1, -1)
+    scale = 2.0**-5 if kind == "uint8" else 2.0**-13
+    graph = graph_of("hard_swish", x, (scale, scale), (128 if kind == "uint8" else 0,) * 2, kind)
+    fused, apart = outputs(graph, x, kind, threads=1)
+    np.testing.assert_array_equal(fused, apart)
+    for isa in ("avx2", "avx512_vnni"):
+        if isa in [target.name for target in targets()]:  # with fused multiply-adds
+            compiled = dml.Device("cpu", threads=1, isa=isa).compile(graph.desc)
+            compiled.bind(x=x, output=fused).execute()
+            np.testing.assert_array_equal(fused, apart)
+            assert compiled.counters().undecided == 0
+    ran(x.size, 1 << 16)
+
+
 def test_maps_of_16_bits_need_no_float64(monkeypatch: pytest.MonkeyPatch) -> None:
     texts, compiled = list[str](), engine.compiled
 
