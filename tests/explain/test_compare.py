@@ -596,7 +596,7 @@ def test_a_large_product_is_compared_within_seconds() -> None:
         output_tensor=tensor("INT8", (1024, 1024)),
     )
     inputs = {"a_tensor": a, "a_scale_tensor": scale, "b_tensor": b, "b_scale_tensor": scale, "output_scale_tensor": scale}
-    began = time.perf_counter()
+    began = time.process_time()
     comparison = compare(desc, inputs, np.zeros((1024, 1024), np.int8))
-    assert time.perf_counter() - began < 10  # 1 s where nothing else runs
+    assert time.process_time() - began < 60  # 1 s; element by element in Python, it would be an hour
     assert comparison.total == 2**20

@@ -33,6 +33,8 @@ SCALES = (
     (9e3, -9e3, 1.0),
     (LARGEST, -LARGEST, SMALLEST),
     (0.0, 1.0, 3.0),
+    (2.0, 1e38, 2.0**100),  # quotients beyond int32 that float64 is certain of
+    (3e7, -1e7, 1.0),
 )
 INF, NAN = np.inf, np.nan
 WRONG = ((1.0, 1.0, 0.0), (1.0, INF, 1.0), (NAN, 1.0, 1.0), (1.0, 1.0, INF), (INF, INF, -1.0), (0.0, 1.0, NAN))

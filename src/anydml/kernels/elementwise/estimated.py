@@ -8,7 +8,8 @@ than 1/2 minus the bound, r rounds to this integer. An infinite or NaN v is near
 reaches 1/2. Hence |v| < 2^23 wherever a lane is certain, and its integer fits int32.
 
 If a lane of a group stays undecided, the group's sums are computed again in float64, from quotients in float64. The same bound
-holds there with 2^-53 and 2^-52 for 2^-24 and 2^-23, and 2^-40 in place of 2^-20.
+holds there with 2^-53 and 2^-52 for 2^-24 and 2^-23, and 2^-40 in place of 2^-20. There, |v| < 2^52, and v is clamped to what
+fits int32 with a zero point.
 
 If every c_k is exact and a multiple of 2^-13, and their magnitudes add up to 8 or less, then v = r, ties included: each partial
 sum is a multiple of 2^-13 of magnitude 2^11 or less.
@@ -23,6 +24,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits
 from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.numbers.floats.rounding import rounded_to_whole
+from anydml.kernels.numbers.functions.approximate import at_least, at_most
 from anydml.kernels.numbers.known import known_of
 from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.schema.node import Constant
@@ -201,6 +203,8 @@ class EstimateCode:
         assert total is not None
         nearest = rounded_to_whole("half_to_even", total)
         certain = (total - nearest).magnitude().compared("olt", body.splat(threshold, self.lanes))
+        if element == "double":
+            nearest = at_most(at_least(nearest, -(2.0**30)), 2.0**30)
         made = nearest.converted("fptosi", nearest.kind.of("i32"))
         if self.added is not None:
             made = made + body.splat(self.added, self.lanes)

@@ -80,7 +80,7 @@ def lines_within(formula: NormalForm) -> dict[int, tuple[int, Line]]:
     """The nodes x max(0, min(a x + b, 1)) of a formula that a short a and b make exact for x of few digits: x, and the line."""
     match, made = _SeriesMatch(formula), {}
     for place in range(len(formula)):
-        if (found := match.times_line(place)) is not None and _short(found[1]) and _short(found[2]):
+        if (found := match.times_line(place)) is not None and all(number and _short(number) for number in found[1:]):
             made[place] = found[0], Line(float(found[1]), float(found[2]))
     return made
 
@@ -149,6 +149,6 @@ class _SeriesMatch:
 
 
 def _short(slope: Fraction) -> bool:
-    """Whether products of elements and a slope are exact, with a last bit of 0."""
+    """Whether products of elements and a slope, which is not 0, are exact, with a last bit of 0."""
     numerator, denominator = abs(slope.numerator), slope.denominator
     return (numerator // (numerator & -numerator)).bit_length() <= DIGITS and denominator & (denominator - 1) == 0
