@@ -28,6 +28,7 @@ from anydml.fork_safety import guard
 from anydml.graphs.desc import ConstantNode, GraphDesc, InputEdge, IntermediateEdge, OperatorNode, OutputEdge
 from anydml.schema.check import Checked, check
 from anydml.tensor import DataType, TensorDesc, TensorFlags
+from anydml.version import SEMANTICS_VERSION
 from anydml.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -41,16 +42,9 @@ if TYPE_CHECKING:
     from anydml.explain.comparison import Comparison
     from anydml.functional.functions import slice as slice
     from anydml.functional.graph import Graph, graph
-    from anydml.pictures.model import Picture
     from anydml.pictures.picture import picture
+    from anydml.pictures.shown import Picture
     from anydml.program import Program
-
-SEMANTICS_VERSION = 1
-"""Raised by 1 in the release in which any call has other results, other errors about values, or other bits of NaN than before.
-
-A new operator, a call that was refused and is now taken, another message, and other speed do not raise it. CHANGELOG.md names
-each version with the digest of the results that the tests hold.
-"""
 
 __all__ = [
     "SEMANTICS_VERSION",
@@ -141,7 +135,7 @@ def _imported(name: str) -> Any:
         elif name == "Graph":
             from anydml.functional.graph import Graph as value
         elif name == "Picture":
-            from anydml.pictures.model import Picture as value
+            from anydml.pictures.shown import Picture as value
         elif name == "picture":
             from anydml.pictures.picture import picture as value
         elif name == "program":

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-import anydml
 from anydml import fork_safety, operators
 from anydml.devices.device import NAMES
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
 from anydml.kernels.call import pool
 from anydml.kernels.code import cache, detect, llvm, processor, targets, tuned
+from anydml.version import SEMANTICS_VERSION, __version__
 
 
 def show_config() -> None:
@@ -30,8 +30,8 @@ def config() -> dict[str, Any]:
     if reason is None and target is None:
         reason = f"anydml compiles no code for {llvm.process_triple()}"
     return {
-        "anydml": anydml.__version__,
-        "semantics": anydml.SEMANTICS_VERSION,
+        "anydml": __version__,
+        "semantics": SEMANTICS_VERSION,
         "operators": len(operators.every()),
         "feature_levels": [str(level) for level in FeatureLevel],
         "devices": list(NAMES),

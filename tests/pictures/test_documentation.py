@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.pictures.model import Picture
+from anydml.pictures.shown import Picture
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))

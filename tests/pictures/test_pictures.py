@@ -15,8 +15,9 @@ import anydml as dml
 from anydml import operators
 from anydml.errors import DescError
 from anydml.kernels.reference import elements_of
-from anydml.pictures.model import Bars, Beside, Cell, Flow, Grid, Node, Picture, Rulers, Table, Text
+from anydml.pictures.model import Bars, Beside, Cell, Flow, Grid, Node, Rulers, Table, Text
 from anydml.pictures.reads import reads_of
+from anydml.pictures.shown import Picture
 from anydml.pictures.terminal import plain
 from anydml.schema.check import check
 from anydml.schema.operator import Desc, example_desc, rejections

@@ -17,9 +17,10 @@ import anydml
 from anydml import config, operators
 from anydml.catalog import NOT_COMPILED
 from anydml.cli import compare_models, kit, pictures, report
-from anydml.cli.models import check_model, describe_model, is_model, run_model
+from anydml.cli.models import check_model, describe_model, is_model
 from anydml.cli.output import Prints, as_json, flushed, note, open_streams, result
 from anydml.cli.programs import compared, loaded, members, npy
+from anydml.cli.run_models import run_model
 from anydml.devices.device import NAMES, OPENCL, Device
 from anydml.devices.families import kind_of
 from anydml.errors import DescError, Error, Fault, ProgramError

@@ -1,18 +1,15 @@
-"""The commands `run`, `check` and `describe` for ONNX and TensorFlow Lite models."""
+"""The commands `check` and `describe` for ONNX and TensorFlow Lite models."""
 
 from __future__ import annotations
 
 import collections
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from anydml.cli.output import as_json, note, result
-from anydml.devices.device import Device
 from anydml.errors import BindingError, Error, Fault, GraphError
 from anydml.feature_level import FeatureLevel
 from anydml.fork_safety import guard
@@ -22,11 +19,9 @@ from anydml.spelling import printable
 
 if TYPE_CHECKING:
     from anydml import onnx, tflite
-    from anydml.cli.compare_models import Source
 
     Model = onnx.Model | tflite.Model
 
-LONGEST_NAME = 200  # characters of a file's name
 LITE = ".tflite"
 SUFFIXES = (".onnx", LITE)
 NEEDS = 'Models of this kind need the {0} package, which is not installed: pip install "anydml[{0}]".'
@@ -81,33 +76,6 @@ def sizes_of(given: Sequence[str]) -> dict[str, Any]:
             raise click.UsageError(f"--size takes a number, or numbers with commas between them, not {text!r}.") from None
         found[name] = numbers if "," in text else numbers[0]
     return found
-
-
-def run_model(file: str, device: Device, source: Source, output_path: str, turns: int | None, keep: str | None) -> int:
-    """Run a model, and write an .npy file for each output, for all tensors, or for those of some names (`keep`)."""
-    from anydml.cli.compare_models import inputs_of
-
-    model = model_of(file, turns)
-    given = inputs_of(file, model, source) if model.inputs or source.given or source.inputs else {}
-    with source.explained(given):
-        found = model.run(given, device=device, keep="outputs" if keep is None else "all")
-    if keep not in (None, "all"):
-        names = [name.strip() for name in keep.split(",")]
-        if missing := [name for name in names if name not in found]:
-            raise BindingError([Fault(name, "is not a tensor that the model computes") for name in missing])
-        found = {name: found[name] for name in names}
-    Path(output_path).mkdir(parents=True, exist_ok=True)
-    written: set[str] = set()
-    for i, (name, array) in enumerate(found.items()):
-        title = re.sub(r"[^\w.-]", "_", name).lstrip(".") or "output"
-        title = title[:LONGEST_NAME]
-        title = title if title not in written else f"{title}_{i}"
-        written.add(title)
-        at = Path(output_path) / f"{title}.npy"
-        np.save(at, array)
-        result(printable(f"{name}: {array.dtype} {array.shape}"))
-        note(printable(f"Wrote {at}"))
-    return 0
 
 
 def check_model(file: str, sizes: tuple[str, ...], json_wanted: bool) -> int:

@@ -197,7 +197,7 @@ class Device:
             checked = check(desc, self.feature_level)
         compiled, refused = _chosen()(families_of(self.name), checked, self.machine)
         compiled.opencl = self.machine.opencl
-        compiled.origin = Origin(self.name, self.feature_level, self.machine)
+        compiled.origin = Origin(Device, self.name, self.feature_level, self.machine)
         level = verbose.level()
         if level:
             members: dict[str, Any] = {
@@ -223,7 +223,7 @@ class Device:
             compiled = optional.attempted("All that is fused is", lambda: compiled_with(fusing), lambda _: compiled_with({}))
         else:
             compiled = compiled_with({})
-        compiled.origin = Origin(self.name, self.feature_level, self.machine, fuse)
+        compiled.origin = Origin(Device, self.name, self.feature_level, self.machine, fuse)
         if level := verbose.level():
             spent = round((time.perf_counter() - began) * 1e6, 1)
             kernels = [part.kernel_name for part in compiled.call.parts]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.graph_table import Entry, Table
+from anydml.devices.views import bytes_of, laid_over
 from anydml.errors import DataError
 from anydml.fork_safety import guard
 from anydml.graphs.checked import Bound, CheckedGraph
@@ -282,24 +283,3 @@ def scratch(layout: Layout, sizes: Mapping[int, int]) -> dict[int, NDArray[Any]]
 def passing(nbytes: int) -> NDArray[np.uint8]:
     """The memory that all kernels use in turn. Its contents are undefined when a kernel begins."""
     return np.empty(nbytes, np.uint8)
-
-
-def bytes_of(array: NDArray[Any], tensor: TensorDesc) -> NDArray[Any]:
-    """The bytes of an array in tensor form, from its first element to its last."""
-    if tensor.data_type.element_bits == 4:
-        return array
-    span = np.lib.stride_tricks.as_strided(array, (tensor.span,), (array.itemsize,), writeable=array.flags.writeable)
-    return span.view(np.uint8)
-
-
-def laid_over(memory: NDArray[Any], tensor: TensorDesc) -> NDArray[Any]:
-    """Memory as an array with a tensor's type and layout; for elements of 4 bits, the bytes themselves."""
-    if tensor.data_type.element_bits == 4:
-        return memory[: tensor.element_bytes]
-    dtype = tensor.data_type.dtype
-    strides = [stride * dtype.itemsize for stride in tensor.explicit_strides]
-    try:
-        view: NDArray[Any] = np.ndarray(tensor.sizes, dtype, memory, strides=strides)
-    except ValueError as error:  # with zero strides, there can be more elements than addresses
-        raise MemoryError(f"sizes {tensor.sizes} are too large for an array ({error})") from None
-    return view

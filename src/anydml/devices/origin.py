@@ -24,8 +24,9 @@ KEPT = 64  # compiled operators and graphs that a process keeps for others that 
 
 
 class Origin(NamedTuple):
-    """The device for which an operator was compiled, and whether a graph was fused."""
+    """The device for which an operator was compiled, and whether a graph was fused. kind: the class of devices."""
 
+    kind: type[Device]
     name: str
     feature_level: FeatureLevel
     machine: Machine
@@ -54,9 +55,7 @@ def again(origin: Origin, desc: bytes, owned: Mapping[str, NDArray[Any]] | None)
 
 @lru_cache(maxsize=16)
 def _device(origin: Origin) -> Device:
-    with guard:
-        from anydml.devices.device import Device
-    return Device(origin.name, feature_level=origin.feature_level, **_settings(origin.machine))
+    return origin.kind(origin.name, feature_level=origin.feature_level, **_settings(origin.machine))
 
 
 def _settings(machine: Machine) -> dict[str, Any]:

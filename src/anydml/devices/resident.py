@@ -5,16 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Hashable, Mapping, MutableMapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.devices import verbose
 from anydml.devices.buffers import Buffer, holding
-from anydml.devices.compiled import CompiledOperator
-from anydml.devices.graph_call import BoundPart, GraphCall, bytes_of, laid_over
 from anydml.devices.profile import Profile, Spent
+from anydml.devices.views import bytes_of, laid_over
 from anydml.graphs.checked import Bound
 from anydml.graphs.plan import Use
 from anydml.kernels.call.address import address_of
@@ -22,6 +21,10 @@ from anydml.kernels.evaluate.tally import Counted
 from anydml.kernels.kernel import Arrays, Built, DeviceCall, DeviceMemory, Execute
 from anydml.kernels.opencl.calls import Workspace
 from anydml.kernels.opencl.platform import Opened, opened
+
+if TYPE_CHECKING:
+    from anydml.devices.compiled import CompiledOperator
+    from anydml.devices.graph_call import BoundPart, GraphCall
 
 HOST, DEVICE = "host", "device"
 

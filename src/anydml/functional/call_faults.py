@@ -15,28 +15,25 @@ import numpy as np
 from anydml.devices.binding import as_array, identical, refused_by_name, share_memory
 from anydml.devices.device import device_of
 from anydml.errors import BindingError, DataError, DescError, Error, Fault, UnsupportedError, Violation
-from anydml.fork_safety import guard
 from anydml.functional import planning
+from anydml.functional.faults import special_error
 from anydml.functional.inference import SPECIAL, argument
-from anydml.functional.inputs import Several, array_of_number
+from anydml.functional.inputs import Several, array_of_number, type_refused
 from anydml.functional.keys import Asked, keyed, kind_of, laid, taken
 from anydml.functional.request import Request
 from anydml.functional.run import operator_of
 from anydml.int4_tensors import array_dtype
-from anydml.rule_messages import listed
 from anydml.schema.check import check
 from anydml.schema.constraint import UNJUDGED
 from anydml.schema.field import Field
 from anydml.schema.spec import OperatorSpec
-from anydml.tensor import DataType, four_bit
+from anydml.tensor import four_bit
 
 
 def call_error(error: Error, asked: Asked) -> Error:
     """The error that a failed call raises. error: the first error."""
     operator, tensors, attributes, out, device, output_sizes, output_data_type = asked
     if operator in SPECIAL:
-        with guard:
-            from anydml.functional.faults import special_error
         return special_error(error, asked)
     cls = operator_of(operator)
     spec = cls.spec
@@ -135,18 +132,6 @@ def _rules(desc: Any, level: Any, unread: set[str], faults: list[Fault]) -> list
             told = True
     left = [v for v in found if refused.keys().isdisjoint(v.values)]
     return left if told else [v for v in found if v in left or v.constraint == "data_type_supported"]
-
-
-def type_refused(name: str, path: str, violation: Violation) -> str:
-    read, level = violation.values[path], violation.values["FeatureLevel"]
-    takes = [x.name.lower() for x in violation.expected[path]]
-    if name.endswith("zero_point"):
-        takes.append("a Python integer")
-    told = f"is {read.name.lower()}; feature level {level} takes {listed(takes)} here"
-    if read == DataType.FLOAT64 and "float32" in takes:
-        told += f": use {name}.astype(np.float32)"
-    later = violation.expected.get("FeatureLevel")
-    return told if later is None else f"{told}, and {later} takes {read.name.lower()}"
 
 
 def _named(violations: Sequence[Violation], spec: OperatorSpec) -> list[Violation]:

@@ -18,7 +18,7 @@ from anydml.devices.binding import as_array, refused_by_name, share_memory
 from anydml.devices.device import Device, device_of
 from anydml.errors import BindingError, DataError, DescError, Error, Fault, UnsupportedError, Violation
 from anydml.feature_level import FeatureLevel
-from anydml.functional.call_faults import type_refused
+from anydml.functional.inputs import type_refused
 from anydml.functional.keys import Asked, of_graph
 from anydml.functional.parameters import Axis, array_of, output_dtypes, same_dimension_count, scale, zero_point
 from anydml.functional.run import operator_of, signature, tensor, unspellable

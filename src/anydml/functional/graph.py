@@ -15,8 +15,8 @@ from anydml.chunking.samples import batch_axes
 from anydml.devices.binding import as_array
 from anydml.devices.device import Device, device_of
 from anydml.devices.graph import CompiledGraph, fused
-from anydml.devices.graph_call import laid_over
 from anydml.devices.spare import Spare
+from anydml.devices.views import laid_over
 from anydml.errors import BindingError, DescError, Fault
 from anydml.feature_level import FeatureLevel
 from anydml.functional import graph_files

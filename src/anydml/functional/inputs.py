@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.devices.binding import WRAP
-from anydml.errors import BindingError, Fault, show
+from anydml.errors import BindingError, Fault, Violation, show
 from anydml.exact.formats import FORMATS, nearest
 from anydml.feature_level import FeatureLevel
 from anydml.functional.inference import argument, equal
@@ -260,3 +260,16 @@ def _unlike(members: list[Input]) -> tuple[Input, Input]:
             except ValueError:
                 return i, j
     return members[0], members[-1]
+
+
+def type_refused(name: str, path: str, violation: Violation) -> str:
+    """The fault of an argument whose data type the feature level does not take; path: its field in the violated rule."""
+    read, level = violation.values[path], violation.values["FeatureLevel"]
+    takes = [x.name.lower() for x in violation.expected[path]]
+    if name.endswith("zero_point"):
+        takes.append("a Python integer")
+    told = f"is {read.name.lower()}; feature level {level} takes {listed(takes)} here"
+    if read == DataType.FLOAT64 and "float32" in takes:
+        told += f": use {name}.astype(np.float32)"
+    later = violation.expected.get("FeatureLevel")
+    return told if later is None else f"{told}, and {later} takes {read.name.lower()}"

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.devices.device import named
-from anydml.devices.graph_call import bytes_of
+from anydml.devices.views import bytes_of
 from anydml.errors import PACKAGE, BindingError, DescError, Error, Fault
 from anydml.feature_level import FeatureLevel
 from anydml.functional.call import call, explained

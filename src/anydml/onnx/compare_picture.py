@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anydml.onnx.compare_results import BEYOND, EQUAL, ModelComparison, NodeComparison
-from anydml.pictures.model import Bar, Bars, Block, Cell, Flow, Node, Picture, Table, Tone
+from anydml.pictures.model import Bar, Bars, Block, Cell, Flow, Node, Table, Tone
+from anydml.pictures.shown import Picture
 
 MOST = 40  # nodes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anydml.pictures.model import Block, Cell, Faults, Picture, Table, Text
+from anydml.pictures.model import Block, Cell, Contents, Faults, Table, Text
 from anydml.pictures.svg import COLOURS, STYLE, drawing
 from anydml.pictures.words import circled, escaped, plain_words
 
@@ -36,12 +36,12 @@ def style() -> str:
     return f"{COLOURS}{STYLE}{PAGE}"
 
 
-def fragment(picture: Picture) -> str:
+def fragment(picture: Contents) -> str:
     """The picture for a notebook."""
     return f"<style>{style()}</style>{body(picture)}"
 
 
-def page(picture: Picture) -> str:
+def page(picture: Contents) -> str:
     """The picture as a page that loads nothing."""
     return document(picture.title, style(), body(picture))
 
@@ -58,7 +58,7 @@ def document(title: str, styles: str, content: str) -> str:
     )
 
 
-def body(picture: Picture, level: int = 2) -> str:
+def body(picture: Contents, level: int = 2) -> str:
     """The picture below a heading of a level."""
     blocks = "".join(_block(block, level + 1) for block in picture.blocks)
     title, summary = escaped(picture.title), escaped(plain_words(picture.summary))

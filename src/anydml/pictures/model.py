@@ -6,12 +6,7 @@ A tone is the role of what is drawn; strength, from 0 to 1, is a share of it, su
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
-
-if TYPE_CHECKING:
-    from os import PathLike
-
-    from rich.console import RenderableType
+from typing import Literal, Protocol, TypeAlias
 
 Tone = Literal["plain", "read", "negative", "window", "inside", "outside", "left", "fault"]
 
@@ -136,63 +131,14 @@ class Faults:
 Block: TypeAlias = "Beside | Rulers | Flow | Bars | Table | Text | Faults"
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A picture of a desc, which `picture` makes. It shows itself in notebooks and terminals; `save` writes a file."""
+class Contents(Protocol):
+    """The contents of a picture, which are drawn."""
 
-    title: str
-    summary: str
-    blocks: tuple[Block, ...]
+    @property
+    def title(self) -> str: ...
 
-    def _repr_html_(self) -> str:
-        from anydml.pictures.html import fragment
+    @property
+    def summary(self) -> str: ...
 
-        return fragment(self)
-
-    def _repr_svg_(self) -> str:
-        return self.svg()
-
-    def __rich__(self) -> RenderableType:
-        from anydml.pictures.terminal import renderable
-
-        return renderable(self)
-
-    def __repr__(self) -> str:
-        """The picture as plain text, 110 columns wide."""
-        from anydml.pictures.terminal import plain
-
-        return plain(self)
-
-    def show(self) -> None:
-        """Print the picture, in colours where standard output is a terminal; in a notebook, display it."""
-        from rich.console import Console
-
-        console = Console(markup=False, highlight=False, emoji=False)
-        if console.is_jupyter:
-            from IPython.display import display  # type: ignore[import-not-found,unused-ignore]
-
-            display(self)
-        else:
-            console.print(self)
-
-    def svg(self) -> str:
-        """The picture as one SVG image, in light or dark colours as the reader's system asks for."""
-        from anydml.pictures.svg import image
-
-        return image(self)
-
-    def html(self) -> str:
-        """The picture as a page that loads nothing."""
-        from anydml.pictures.html import page
-
-        return page(self)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the picture to an .svg or .html file; ValueError for another name."""
-        from pathlib import Path
-
-        to = Path(path)
-        made = {".svg": self.svg, ".html": self.html}.get(to.suffix.lower())
-        if made is None:
-            raise ValueError(f"a picture is saved as .svg or .html, not as {to.name!r}")
-        to.write_text(made(), encoding="utf-8", newline="\n")
+    @property
+    def blocks(self) -> tuple[Block, ...]: ...

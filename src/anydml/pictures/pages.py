@@ -10,8 +10,9 @@ from anydml.functional.graph import Graph
 from anydml.graphs.desc import OperatorNode
 from anydml.graphs.show import called
 from anydml.pictures.html import body, document, style
-from anydml.pictures.model import Block, Cell, Faults, Flow, Node, Picture, Table, Tone
+from anydml.pictures.model import Block, Cell, Faults, Flow, Node, Table, Tone
 from anydml.pictures.picture import picture_of
+from anydml.pictures.shown import Picture
 from anydml.pictures.tables import sizes
 from anydml.pictures.words import escaped
 from anydml.program import Program

@@ -16,7 +16,8 @@ from anydml.feature_level import FeatureLevel
 from anydml.functional.describing import described
 from anydml.kernels.reference import elements_of
 from anydml.pictures import flows, grids, quantised, tables, windows
-from anydml.pictures.model import Block, Faults, Picture, Text
+from anydml.pictures.model import Block, Faults, Text
+from anydml.pictures.shown import Picture
 from anydml.schema.check import check
 from anydml.schema.field import INPUT, OUTPUT
 from anydml.schema.formula import formulas

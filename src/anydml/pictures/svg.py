@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from anydml.pictures.model import Bars, Beside, Block, Cell, Faults, Flow, Grid, Node, Picture, Ruler, Rulers, Table, Text
+from anydml.pictures.model import Bars, Beside, Block, Cell, Contents, Faults, Flow, Grid, Node, Ruler, Rulers, Table, Text
 from anydml.pictures.words import circled, escaped, plain_words, wide, wrapped
 
 WIDTH, MARGIN = 960, 28
@@ -46,7 +46,7 @@ class Drawn(NamedTuple):
     parts: list[str]
 
 
-def image(picture: Picture) -> str:
+def image(picture: Contents) -> str:
     """The picture as one image."""
     parts: list[str] = []
     y: float = MARGIN + 10

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
-from anydml.pictures.model import Bars, Beside, Block, Cell, Faults, Flow, Grid, Picture, Ruler, Rulers, Table, Text
+from anydml.pictures.model import Bars, Beside, Block, Cell, Contents, Faults, Flow, Grid, Ruler, Rulers, Table, Text
 from anydml.pictures.words import circled, plain_words
 from anydml.spelling import printable
 
@@ -20,7 +20,7 @@ SIGNS = {"read": "", "window": "[]", "inside": "[]", "outside": "··", "fault":
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
-def plain(picture: Picture) -> str:
+def plain(picture: Contents) -> str:
     """The picture as text without colours."""
     # in a notebook, rich would display what it captures
     console = Console(width=WIDE, color_system=None, markup=False, highlight=False, emoji=False, force_jupyter=False)
@@ -29,7 +29,7 @@ def plain(picture: Picture) -> str:
     return "\n".join(line.rstrip() for line in capture.get().split("\n")).rstrip()
 
 
-def renderable(picture: Picture) -> RenderableType:
+def renderable(picture: Contents) -> RenderableType:
     parts: list[RenderableType] = [RichText(printable(picture.title), "bold"), RichText(plain_words(picture.summary), "dim")]
     for block in picture.blocks:
         title = "Broken rules" if isinstance(block, Faults) else block.title
