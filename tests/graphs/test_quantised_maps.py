@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is
 Array = NDArray[Any]
 BYTES, WORDS = ("uint8", "int8"), ("uint16", "int16")
 FUNCTIONS = ("identity", "sigmoid", "tanh", "gelu", "hard_swish", "leaky_relu", "elu", "softplus")
-MAPS = 12 if SOAK == 1 else 40 * SOAK
+MAPS = 9 if SOAK == 1 else 40 * SOAK
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_maps_have_the_bits_of_their_operators(looked_up: list[int], ran: Ran) -
             scales[rng.randrange(2)] = rng.choice((0.0, np.inf, -0.01, 2.0**-149, np.nan))
         zeros = [rng.choice((np.iinfo(k).min, np.iinfo(k).max, 3)) for k in (kind, to)]
         before = len(looked_up)
-        how = {"isa": rng.choice(isas), "threads": rng.choice((1, 2)), "stage": rng.choice((STAGES[0], STAGES[0], *STAGES[:3]))}
+        how = {"isa": rng.choice(isas), "threads": rng.choice((1, 2)), "stage": rng.choice((STAGES[0], STAGES[0], STAGES[2]))}
         fused, apart = outputs(graph_of(name, x, (scales[0], scales[1]), (zeros[0], zeros[1]), to), x, to, **how)
         np.testing.assert_array_equal(fused, apart, str((seed, name, kind, to, scales, zeros, how)))
         assert (len(looked_up) > before) == (kind in BYTES and to in BYTES and x.size >= 1024)
@@ -171,6 +171,23 @@ def test_constants_are_read_as_16_bits_if_they_fit(zero: int, ran: Ran) -> None:
     fused, apart = outputs(graph_of("identity", x, (scale, scale), (zero, 77), "int16"), x, "int16")
     np.testing.assert_array_equal(fused, apart)
     ran(x.size, 3000)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int16"])
+def test_ties_of_exact_products_are_decided_at_once(kind: str, ran: Ran) -> None:
+    """With scales that are powers of two, x (x / 6 + 1/2) has elements in the middle of two FLOAT32."""
+    x = np.arange(1 << 16, dtype=np.uint16).astype(kind).reshape(1, -1)
+    scale = 2.0**-5 if kind == "uint8" else 2.0**-13
+    graph = graph_of("hard_swish", x, (scale, scale), (128 if kind == "uint8" else 0,) * 2, kind)
+    fused, apart = outputs(graph, x, kind, threads=1)
+    np.testing.assert_array_equal(fused, apart)
+    for isa in ("avx2", "avx512_vnni"):
+        if isa in [target.name for target in targets()]:  # with fused multiply-adds
+            compiled = dml.Device("cpu", threads=1, isa=isa).compile(graph.desc)
+            compiled.bind(x=x, output=fused).execute()
+            np.testing.assert_array_equal(fused, apart)
+            assert compiled.counters().undecided == 0
+    ran(x.size, 1 << 16)
 
 
 def test_maps_of_16_bits_need_no_float64(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ Its text depends on the data type, on which tensors are present, on the kind of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from anydml.kernels.attention import finer, finer_elements, products, results, rows, weights
@@ -16,6 +16,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
 from anydml.kernels.contract.floats.packed import tile
 
+FEW = 3  # up to 1 / FEW of a tile's rows are multiplied one by one
 BLOCK = weights.DEPTH  # keys in a block of the sum: their values are summed before they are added to the total
 
 
@@ -43,7 +44,7 @@ def emitted(target: Target, key: AttentionKey) -> str:
         _queries,
     ]
     across = range(1, tile.vectors(target) + 1)
-    functions += [partial(products.products, height=tile.height(target), across=n) for n in across]
+    functions += [partial(products.products, height=height, across=n) for height in (tile.height(target), 1) for n in across]
     if key.adds:
         functions.append(weights.added)
     made = [emit(target, key) for emit in functions]
@@ -162,24 +163,36 @@ def _queries(target: Target, key: AttentionKey) -> Function:
     f = Function(target, key, "queries", [*(f"i64 {x}" for x in "oprs"), "i64 count", "ptr open"])
     height = tile.height(target)
     at = {axis: f"%{axis}" for axis in "opr"}
-    head, head_row, key_row, column_row, keys = (f.argument(x) for x in ("head", "head_row", "key_row", "column_row", "keys"))
+    head, head_row, key_row, column_row = (f.argument(x) for x in ("head", "head_row", "key_row", "column_row"))
     score_row = f.argument("score_row")
     rows_, norms, scores, sums, about = (f.argument(x) for x in ("query_rows", "query_norms", "scores", "sums", "about"))
     tiles = f.over(f.plus("%count", height - 1), height)
+    # the last query sees the most keys; sums of products go on to the end of a panel of keys
+    panel_row = 8 * tile.vectors(target) * f.lanes
+    seen = f.least(f.most(f.seen(f.plus("%s", f.minus("%count", 1))), "1"), f.argument("keys"))
+    seen_row = f.least(f.times(f.over(f.plus(f.times(seen, 8), panel_row - 1), panel_row), panel_row), key_row)
+    few = f.op(f"icmp ule i64 %count, {height // FEW}")  # for which a tile's other rows would cost more than it saves
+
+    def multiply(vectors: int, before: tuple[str, str], after: Sequence[str]) -> None:
+        """Call a function of products for tiles of rows, or for single rows."""
+        for of_rows, condition, count in ((height, f.op(f"xor i1 {few}, true"), tiles), (1, few, "%count")):
+            title = products.title(vectors, of_rows)
+            f.when(condition, partial(f.call_of, title, *before, f"i64 {count}", *after))
+
     own = f.argument("own_query_bias") if key.has("query_bias") else ""
     steps = f.argument("query_s"), f.argument("query_h")
     f.fill_rows(rows_, f.place("query", **at, s="%s"), "%count", *steps, head, head_row, own)
     more = f.minus(f.times(tiles, height), "%count")
     f.call_of("cleared", f"ptr {f.at(rows_, f.times('%count', head_row))}", f"i64 {f.times(more, head_row)}")
     f.call_of("normed", f"ptr {rows_}", "i64 %count", f"i64 {head}", f"i64 {head_row}", f"ptr {norms}")
-    a = (f"ptr {rows_}", f"i64 {head_row}", f"i64 {tiles}")
+    a = (f"ptr {rows_}", f"i64 {head_row}")
 
     def score(place: str, vectors: int) -> None:  # bytes of a row of scores before the panel
         panel = f.at(f.argument("panels"), f.times(f.over(place, 8), head_row))
         b = (f"ptr {panel}", f"i64 {8 * f.lanes * vectors}", f"i64 {head}")
-        f.call_of(products.title(vectors), *a, *b, f"ptr {f.at(scores, place)}", f"i64 {score_row}", "i64 0")
+        multiply(vectors, a, (*b, f"ptr {f.at(scores, place)}", f"i64 {score_row}", "i64 0"))
 
-    _panels(f, key_row, tile.vectors(target), score)
+    _panels(f, seen_row, tile.vectors(target), score)
 
     def weigh(j: str) -> None:
         s = f.plus("%s", j)
@@ -196,17 +209,17 @@ def _queries(target: Target, key: AttentionKey) -> Function:
 
     def block(n: str) -> None:
         t = f.times(n, BLOCK)
-        terms = f.least(f.minus(keys, t), str(BLOCK))
-        weights_ = (f"ptr {f.at(scores, f.times(t, 8))}", f"i64 {score_row}", f"i64 {tiles}")
+        terms = f.least(f.minus(seen, t), str(BLOCK))
+        weights_ = (f"ptr {f.at(scores, f.times(t, 8))}", f"i64 {score_row}")
 
         def add(place: str, vectors: int) -> None:
             b = f.at(f.at(f.argument("value_rows"), f.times(t, column_row)), place)
             into = (f"ptr {f.at(sums, place)}", f"i64 {column_row}", f"i64 {t}")
-            f.call_of(products.title(vectors), *weights_, f"ptr {b}", f"i64 {column_row}", f"i64 {terms}", *into)
+            multiply(vectors, weights_, (f"ptr {b}", f"i64 {column_row}", f"i64 {terms}", *into))
 
         _panels(f, column_row, tile.vectors(target), add)
 
-    f.each("0", f.over(f.plus(keys, BLOCK - 1), BLOCK), block)
+    f.each("0", f.over(f.plus(seen, BLOCK - 1), BLOCK), block)
     f.call_of("cleared", "ptr %open", f"i64 {f.times('%count', f.argument('open_row'))}")
 
     def finish(j: str) -> None:

@@ -8,8 +8,8 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
 
 
-def title(across: int) -> str:
-    return f"products{across}"
+def title(across: int, height: int) -> str:
+    return f"products{across}" if height > 1 else f"products{across}_of_rows"
 
 
 def products(target: Target, key: AttentionKey, height: int, across: int) -> Function:
@@ -19,7 +19,7 @@ def products(target: Target, key: AttentionKey, height: int, across: int) -> Fun
     from the one before. sums: rows `row` bytes apart. more: whether the products are added to the sums in memory.
     """
     parameters = ["ptr a", "i64 a_row", "i64 tiles", "ptr b", "i64 b_row", "i64 terms", "ptr sums", "i64 row", "i64 more"]
-    f = Function(target, key, title(across), parameters)
+    f = Function(target, key, title(across, height), parameters)
     lanes, wide = f.lanes, f.wide
 
     def tile(t: str) -> None:

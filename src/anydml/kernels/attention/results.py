@@ -53,7 +53,7 @@ def results(target: Target, key: AttentionKey) -> Function:
         quick = between_ends(replace(number, err=None, ends=lambda: (x - error, x + error)), key.data_type)
         assert quick is not None
         f.stored(quick[0], place)
-        left = left_by_first_stage(quick[1] | zero)
+        left = left_by_first_stage(quick[1] | _doubtful(x, most, zero))
         if f.target.careful:
             careful(i, place, number, most)
         elif f.target.probe is None or f.target.later:  # a probe keeps the first stage's record
@@ -105,14 +105,18 @@ def rounded(f: Function, number: Number, most: Value, zero: Value) -> tuple[Valu
     """
     bits, left = stored(number, f.key.data_type, integral=False)
     x = number.wide()
-    signs = x.compared("oeq", 0.0) & most.bits().compared("slt", 0)
-    infinite = ~(x.magnitude().compared("olt", math.inf))
-    doubtful = zero & (signs | infinite)
+    doubtful = _doubtful(x, most, zero)
     undecided = left_by_first_stage(doubtful if left is None else left | doubtful)
     if f.target.later and not f.target.exact:
         # an infinite score makes NaN, which the second stage does not handle; an infinite value with a weight of 0 does, too
         undecided = undecided & (x.compared("ord", x) | doubtful)
     return bits, undecided
+
+
+def _doubtful(x: Value, most: Value, zero: Value) -> Value:
+    """The lanes of quotients that a weight of 0 may have changed: zeros, and what is not finite."""
+    signs = x.compared("oeq", 0.0) & most.bits().compared("slt", 0)
+    return zero & (signs | ~(x.magnitude().compared("olt", math.inf)))
 
 
 def mark_undecided(target: Target, key: AttentionKey) -> Function:

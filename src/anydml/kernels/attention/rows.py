@@ -151,5 +151,7 @@ def largest(target: Target, key: AttentionKey) -> Function:
 def cleared(target: Target, key: AttentionKey) -> Function:
     """Fill a number of bytes, a multiple of 8, with zeros."""
     f = Function(target, key, "cleared", ["ptr into", "i64 count"])
-    f.each("0", "%count", lambda i: f.store("i64", "0", "%into", i), 8)
+    zeros = f.constant(f.wide, 0.0)
+    end = f.each("0", "%count", lambda i: f.stored(zeros, "%into", i), 8 * f.lanes)
+    f.each(end, "%count", lambda i: f.store("i64", "0", "%into", i), 8)
     return f

@@ -12,6 +12,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.elementwise import near_zero, settled
 from anydml.kernels.elementwise.estimated import EstimateCode, quantised_sum
+from anydml.kernels.elementwise.formula import TIES
 from anydml.kernels.elementwise.key import MapKey, signature
 from anydml.kernels.elementwise.levels import again, bits_as_lanes, called, element, finer_stage, known, lanes_as_bits, slowly
 from anydml.kernels.elementwise.near_zero import NearZero
@@ -54,8 +55,8 @@ class Kernel:
         finer = [finer_stage(body.target, key, level) for level in key.levels[1:]] if key.listed else []
         if finer:
             finer.append(again(body.target, key))
-            if (name := settled.function(key.formula)) in settled.APART:
-                finer.append(known(body.target, key, name))
+            if settled.function(key.formula) in settled.APART:
+                finer.append(known(body.target, key))
         if self.slow is not None and not key.listed:
             finer.append(slowly(body.target, key))
         declared = dict.fromkeys([*body.declared, *(line for _, lines in finer for line in lines)])
@@ -152,6 +153,8 @@ class Kernel:
                 made, bits = self._dense(again, made, bits)
             elif not self.body.target.later and (zero := near_zero.near_zero(key)) is not None:
                 made, bits = self._near_zero(zero, streams, made, bits)
+            elif not self.body.target.later and self.body.target.probe is None and near_zero.lines_within(key.formula):
+                made, bits = self._ties(streams, made, bits)
             self._note(i, bits)
         self._stores(i, take, full, made)
         body.jump(latch)
@@ -238,7 +241,7 @@ class Kernel:
                 there = called(body, "known", pointers, lanes)
                 made = body.loaded(made.kind, pointers[-1])
             else:
-                results, where = settled.settled(name, streams)
+                results, where = settled.settled(self.key.formula, streams)
                 there, made = lanes_as_bits(where), body.chosen(where, results, made)
             bits = body.op(f"and i64 {bits}, {body.op(f'xor i64 {there}, -1')}")
             found.append((made, bits, first))
@@ -266,6 +269,19 @@ class Kernel:
             results, where = zero.settled(streams[0])
             left = body.op(f"and i64 {bits}, {body.op(f'xor i64 {lanes_as_bits(where)}, -1')}")
             return [body.chosen(where, results, made), Value(body, left, Kind("i64"))]
+
+        some = body.op(f"icmp ne i64 {bits}, 0")
+        found, left = body.either(some, settled, lambda: [made, Value(body, bits, Kind("i64"))], seldom=True)
+        return found, left.name
+
+    def _ties(self, streams: Sequence[Value], made: Value, bits: str) -> tuple[Value, str]:
+        """The group, with those undecided lanes decided that are ties of exact products."""
+        body = self.body
+
+        def settled() -> list[Value]:
+            results, undecided = element(body, self.key, streams, TIES)
+            left = bits if undecided is None else body.op(f"and i64 {bits}, {lanes_as_bits(undecided)}")
+            return [results, Value(body, left, Kind("i64"))]
 
         some = body.op(f"icmp ne i64 {bits}, 0")
         found, left = body.either(some, settled, lambda: [made, Value(body, bits, Kind("i64"))], seldom=True)

@@ -14,6 +14,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import scaled
 from anydml.kernels.elementwise.items import Item, LoadedElement, as_bits, as_number, as_whole, value_of
 from anydml.kernels.elementwise.modular import RING, integral_at, modular
+from anydml.kernels.elementwise.near_zero import Line
 from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.match.scopes import FormWalk, Scopes
 from anydml.kernels.numbers import wholes
@@ -27,8 +28,7 @@ from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
-# representations of numbers that are not float32 ("float64": of all numbers), the cheapest first
-LEVELS = ("paired", "wide", "float64", "doubled")
+TIES = "ties"  # as "wide", of elements that may be ties
 
 
 @dataclass(eq=False)
@@ -58,6 +58,7 @@ class FormulaWalk(FormWalk[Item]):
         self.like = self.body.undefined(Kind("i8", self.lanes))  # constants have as many lanes
         # the undecided lanes of integers inside the formula, which have no guards; None: such integers become numbers
         self.left: list[Value] | None = None
+        self.lines: Mapping[int, tuple[int, Line]] = {}  # products of which it is looked whether they are exact
 
     # --- conversions of items ---
 
@@ -192,7 +193,8 @@ class FormulaWalk(FormWalk[Item]):
             if simple is not None:
                 return simple
         if op in _ARITHMETIC:
-            return _ARITHMETIC[op](*x)
+            made = _ARITHMETIC[op](*x)
+            return self._exactly(made, *self.lines[place]) if place in self.lines else made
         if op == "power":
             assert isinstance(data, int)
             return whole_power(x[0], data, arithmetic.multiply)
@@ -205,6 +207,14 @@ class FormulaWalk(FormWalk[Item]):
         if op == "limits":
             return self._limits(x[0], x[1], cast("tuple[tuple[str, str], ...]", data))
         return transcendental.function(op, x, self.level)
+
+    def _exactly(self, made: Number, place: int, line: Line) -> Number:
+        """x times a line with a bound of 0 in the lanes where it is exact."""
+        x = self.number(place)
+        if x.single is None or made.exact or not self.body.has_fma:
+            return made
+        whole = line.exact(x.wide())[1]
+        return replace(made, rel=0.0, err=numbers.once(lambda: self.body.chosen(whole, 0.0, made.error())))
 
     def _integer_quotient(self, place: int) -> WholeNumber | None:
         """The quotient, truncated toward zero, of integers of more than 32 bits, which float64 may not hold."""

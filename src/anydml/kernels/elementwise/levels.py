@@ -11,10 +11,11 @@ from anydml.kernels.code.probe import record_of_ends
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.elementwise import precise, settled
-from anydml.kernels.elementwise.formula import FormulaWalk
+from anydml.kernels.elementwise.formula import TIES, FormulaWalk
 from anydml.kernels.elementwise.items import Item, LoadedElement, stored_item
 from anydml.kernels.elementwise.key import MapKey
 from anydml.kernels.elementwise.line_walk import LineWalk
+from anydml.kernels.elementwise.near_zero import lines_within
 from anydml.kernels.elementwise.standardised import Standardised, all_set
 from anydml.kernels.match.scopes import Scopes
 from anydml.kernels.numbers import singles
@@ -43,6 +44,8 @@ def _element(body: Body, key: MapKey, streams: Sequence[Value], level: str) -> t
         return precise.stored(body, key.formula, streams, data_type, key.lanes, integral=key.integral)
     walk = FormulaWalk(body, key.formula, streams, data_type, key.lanes, level, key.moves)
     walk.left = []
+    if level == TIES:
+        walk.lines = lines_within(key.formula)
     item = walk.run()
     if key.moves:
         assert isinstance(item, LoadedElement)
@@ -170,11 +173,11 @@ def slowly(target: Target, key: MapKey) -> tuple[str, list[str]]:
     return _group_by_group("slowly", target, key, lambda streams, made: element(made.body, key, streams, "float64"))
 
 
-def known(target: Target, key: MapKey, name: str) -> tuple[str, list[str]]:
+def known(target: Target, key: MapKey) -> tuple[str, list[str]]:
     """`i64 @known(ptr stream, .., ptr made, i64 n)`: those of n elements that are known without being computed, and which."""
 
     def found(streams: list[Value], made: Value) -> tuple[Value, Value]:
-        results, where = settled.settled(name, streams)
+        results, where = settled.settled(key.formula, streams)
         return made.body.chosen(where, results, made), where
 
     return _group_by_group("known", target, key._replace(lanes=min(key.lanes, target.vector_bytes // 4)), found)

@@ -76,6 +76,15 @@ def near_zero(key: MapKey) -> NearZero | None:
     return _SeriesMatch(key.formula).found()
 
 
+def lines_within(formula: NormalForm) -> dict[int, tuple[int, Line]]:
+    """The nodes x max(0, min(a x + b, 1)) of a formula that a short a and b make exact for x of few digits: x, and the line."""
+    match, made = _SeriesMatch(formula), {}
+    for place in range(len(formula)):
+        if (found := match.times_line(place)) is not None and _short(found[1]) and _short(found[2]):
+            made[place] = found[0], Line(float(found[1]), float(found[2]))
+    return made
+
+
 class _SeriesMatch:
     def __init__(self, formula: NormalForm) -> None:
         self.formula = formula
@@ -106,19 +115,25 @@ class _SeriesMatch:
         found = self._scaled("mul", place)
         return found[0] if found and self.formula[found[1]].op == "stream" else None
 
-    def _hard_swish(self, place: int) -> NearZero | None:
-        """x max(0, min(a x + b, 1)) for 0 < b < 1, which is b x + a x^2."""
+    def times_line(self, place: int) -> tuple[int, Fraction, Fraction] | None:
+        """The place of x, and a and b, of a node x max(0, min(a x + b, 1))."""
         node = self.formula[place]
         for one, other in (node.args, node.args[::-1]) if node.op == "mul" else ():
             above = self._scaled("max", other)
             below = self._scaled("min", above[1]) if above and above[0] == 0 else None
             sum_ = self._scaled("add", below[1]) if below and below[0] == 1 else None
-            a = self._line(sum_[1]) if sum_ else None
-            if self.formula[one].op == "stream" and sum_ and a:
-                b = sum_[0]
-                if 0 < b < 1 and abs(a) <= STEEP * b and _short(b):
-                    line = Line(float(a), float(b)) if _short(a) else None
-                    return NearZero(float(b), 1 if a > 0 else -1, line)
+            scaled = (Fraction(1), sum_[1]) if sum_ and sum_[1] == one else self._scaled("mul", sum_[1]) if sum_ else None
+            if sum_ and scaled and scaled[0] and scaled[1] == one:
+                return one, scaled[0], sum_[0]
+        return None
+
+    def _hard_swish(self, place: int) -> NearZero | None:
+        """x max(0, min(a x + b, 1)) for 0 < b < 1, which is b x + a x^2."""
+        if (found := self.times_line(place)) is None:
+            return None
+        x, a, b = found
+        if self.formula[x].op == "stream" and 0 < b < 1 and abs(a) <= STEEP * b and _short(b):
+            return NearZero(float(b), 1 if a > 0 else -1, Line(float(a), float(b)) if _short(a) else None)
         return None
 
     def _tanh(self, place: int) -> NearZero | None:

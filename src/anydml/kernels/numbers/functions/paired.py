@@ -18,7 +18,7 @@ from anydml.kernels.numbers.functions.polynomials import evaluated
 
 ROUNDER = 1.5 * 2.0**23  # adding it rounds to an integer, which is then in the low bits
 EXP_MARGIN = {False: 2.0**-32.5, True: 2.0**-35.3}  # with tables of 8 entries, and of 32
-COARSE = 8  # places, a share of 2^-21 at least: e^x is within 2^-21.5, and the sigmoid within 2^-21.2
+COARSE = 8  # places, a share of 2^-21 at least: e^x is within 2^-21.5, the sigmoid within 2^-21.2, GELU within 2^-21.4
 EXP_FAR = 77.0  # beyond, the tail is subnormal and loses digits
 
 LOG_MARGIN = 2.0**-23  # relative to r^3; LOG_LEAST is relative to the result
@@ -33,6 +33,7 @@ TANH_TAIL, TANH_LEAST = 2.0**-22, 2.0**-33.6  # with tables of 8 entries: relati
 TANH_FAR, TANH_NEAR = 20.0, 2.0**-4.5
 ERF_MARGIN = 2.0**-34.4
 GELU_MARGIN = 2.0**-37.9  # relative to the argument
+GELU_COARSE = -4.2  # up to here, the head is not within `COARSE` places
 TINY = (127 - 90) << 23  # the bits of 2^-90; smaller numbers have tails that lose digits
 
 
@@ -262,12 +263,14 @@ def gelu(x: Value) -> PairInterval:
     head = body.chosen(beyond, size, head)
     margin = size * body.chosen(beyond, 2.0**-25.7, x.lift(GELU_MARGIN))
     outside = _without_tails(size) | x.compared("olt", -far)
-    return PairInterval(head, tail - margin, tail + margin, outside, x.bits() & -(1 << 31), 2.0**-23)
+    # the share is at least 2^-16.2 there, so that the margin is less than `COARSE` places of the head; other lanes are ties
+    coarse = body.chosen(x.compared("ult", GELU_COARSE), 1 + 2.0**-8, head).signed_as(x)
+    return PairInterval(head, tail - margin, tail + margin, outside, x.bits() & -(1 << 31), 2.0**-23, coarse=coarse)
 
 
 def negative(x: PairInterval) -> PairInterval:
     ones = x.head.body.constant(x.head.kind.integer, -(1 << 31))
-    return x._replace(sign=ones if x.sign is None else x.sign ^ ones)
+    return x._replace(sign=ones if x.sign is None else x.sign ^ ones, coarse=None if x.coarse is None else -x.coarse)
 
 
 def scaled(x: PairInterval, factor: Value) -> PairInterval:
@@ -290,13 +293,14 @@ def chosen(condition: Value, x: PairInterval | Value, y: PairInterval | Value) -
     """x in the lanes where the condition holds, else y; the operands' `outside` is dropped."""
     body = condition.body
     zero = body.constant((x.head if isinstance(x, PairInterval) else x).kind, -0.0)  # adding -0 keeps the sign of a zero
-    a, b = (v if isinstance(v, PairInterval) else PairInterval(v, zero, zero, None) for v in (x, y))
+    a, b = (v if isinstance(v, PairInterval) else PairInterval(v, zero, zero, None, coarse=v) for v in (x, y))
     none = body.constant(zero.kind.integer, 0)
     sign = None
     if a.sign is not None or b.sign is not None:
         sign = body.chosen(condition, a.sign or none, b.sign or none)
     head, low, high = (body.chosen(condition, v, w) for v, w in ((a.head, b.head), (a.low, b.low), (a.high, b.high)))
-    return PairInterval(head, low, high, None, sign, max(a.size, b.size))
+    coarse = None if a.coarse is None or b.coarse is None else body.chosen(condition, a.coarse, b.coarse)
+    return PairInterval(head, low, high, None, sign, max(a.size, b.size), coarse=coarse)
 
 
 FUNCTIONS: dict[str, Callable[[Value], PairInterval]] = {f.__name__: f for f in (exp, sigmoid, tanh, log, erf, gelu)}

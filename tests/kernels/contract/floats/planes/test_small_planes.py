@@ -120,6 +120,26 @@ def test_exact_sums_with_a_bias(isa: str, flat: list[bool], ran: Ran, monkeypatc
     ran(bound.executed, 2 * 3 * 8 * 64)
 
 
+@pytest.mark.parametrize("isa", ISAS if SOAK > 1 else ISAS[-1:])
+def test_whole_strips_leave_no_half_strip_to_note(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a band of zeros, all vectors of all strips are noted; others would be written over the list of the band before.
+
+    There, sums of 1, 2^-24 and 2^-70 are listed: float64 has them as ties.
+    """
+    tuned(monkeypatch, tuning, alone=0, band=16 * 32 * 4)
+    x, f = TensorDesc(F32, (1, 2, 48, 32)), TensorDesc(F32, (2, 1, 3, 3))
+    desc = planes(
+        np.random.default_rng(0), input_tensor=x, filter_tensor=f, bias_tensor=None, output_tensor=x, dilations=(1, 1),
+        mode="CROSS_CORRELATION", start_padding=(1, 1), end_padding=(1, 1), group_count=2, fused_activation=None,
+    )  # fmt: skip
+    bound = Bound(desc, dml.Device(isa=isa, threads=1), at_end=True)
+    for array in bound.inputs.values():
+        array[...] = 0
+    bound.arrays["input_tensor"][:, :, :14] = 1
+    bound.arrays["filter_tensor"][:, :, 1] = 2.0**-24, 1, 2.0**-70
+    bound.check()
+
+
 @pytest.mark.parametrize("isa", ISAS)
 def test_lines_that_are_read_as_one_vector(isa: str, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     """Depthwise filters over lines of a few elements, with and without padding on either side."""
