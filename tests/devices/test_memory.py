@@ -5,6 +5,8 @@ With zero strides, tensors of any size need only a few bytes, and every desc her
 
 from __future__ import annotations
 
+import io
+import json
 import math
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -18,6 +20,7 @@ import anydml as dml
 from anydml import TensorDesc
 from anydml.devices import choice as choice_module
 from anydml.devices import compiled as compiled_module
+from anydml.devices import graph as graph_module
 from anydml.devices import judging
 from anydml.devices.compiled import CompiledOperator
 from anydml.functional import run
@@ -27,6 +30,8 @@ from anydml.kernels.contract import tuning
 from anydml.kernels.contract.epilogue import plan as matmul_records_plan
 from anydml.kernels.contract.panels import source as matmul_source
 from anydml.kernels.contract.panels import work as matmul_work
+from anydml.program import check as checking
+from anydml.program import load
 from anydml.schema.operator import Desc, example_desc
 from every_kernel import SOAK
 
@@ -243,6 +248,31 @@ def test_many_rows_are_computed_by_code_a_part_at_a_time(threads: int) -> None:
 
 
 # --- the machine's memory ---
+
+
+def test_all_of_the_machines_memory_may_be_taken_and_no_byte_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an output, by a kernel, by a graph, and by a program's resources."""
+    t = TensorDesc("FLOAT32", (8, 8))
+    desc = dml.ActivationSoftmax1(input_tensor=t, output_tensor=t, axes=(1,))
+    graph = dml.graph(lambda x: dml.activation_softmax1(dml.element_wise_add(x, x), axes=(0,)), x=t)
+    resource = {"initialValuesDataType": "UINT8", "initialValues": [1] * 100}
+    program = load(io.StringIO(json.dumps({"resources": {"x": resource}, "dispatchables": {}, "commands": []})))
+    device, reference = dml.Device(threads=1), dml.Device("reference")
+    calls: tuple[tuple[Any, int, Callable[[], Any], type[Exception]], ...] = (
+        (run, 64, lambda: run.allocate((4, 4), np.dtype(np.float32), 0), MemoryError),
+        (run, 80, lambda: run.allocate((4, 4), np.dtype(np.float32), 16), MemoryError),
+        (choice_module, reference.compile(desc).most_bytes, lambda: dml.Device("reference").compile(desc), MemoryError),
+        (graph_module, graph.compile(device).most_bytes, lambda: graph.compile(dml.Device(threads=1)), MemoryError),
+        (checking, 100, program.check, dml.ProgramError),
+    )
+    for module, size, call, error in calls:
+        assert size
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "memory_bytes", lambda size=size: size)
+            call()
+            patch.setattr(module, "memory_bytes", lambda size=size: size - 1)
+            with pytest.raises(error):
+                call()
 
 
 @pytest.fixture

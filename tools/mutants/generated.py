@@ -17,22 +17,40 @@ CONSTANTS = {
     "kernels/attention/results.py": {"LEAST"},
     "kernels/contract/quantised/lattice.py": {"NEAR"},
     "kernels/contract/quantised/bounds.py": {"UNIT"},
+    "kernels/contract/quantised/finish.py": {"OF_QUOTIENTS"},
+    "kernels/contract/quantised/of_planes.py": {"ROUNDINGS", "LEFT_OVER"},
     "kernels/contract/quantised/refine.py": {"NEAR"},
     "kernels/numbers/doubled/arithmetic.py": {"REL"},
     "kernels/numbers/doubled/series.py": {"NEAR"},
     "kernels/numbers/functions/doubled.py": {"REL", "POW_REL"},
+    "kernels/numbers/floats/numbers.py": {"U"},
     "kernels/numbers/functions/paired.py": {
         "EXP_MARGIN", "LOG_MARGIN", "LOG_LEAST", "SIGMOID_MARGIN", "TANH_MARGIN", "SCALED_MARGIN", "TANH_TAIL",
         "TANH_LEAST", "ERF_MARGIN", "GELU_MARGIN",
     },
     "kernels/numbers/functions/paired_powers.py": {"MARGIN"},
+    "kernels/numbers/functions/polynomials.py": {"U"},
     "kernels/numbers/functions/powers.py": {"_LOG2_REL"},
+    "kernels/numbers/measured/real.py": {"U"},
+    "kernels/recurrence/plan.py": {"ONE"},
     "kernels/reduce/careful_rest.py": {"REL", "PAIR"},
     "kernels/reduce/doubled.py": {"_POWER", "_SHARE"},
-    "kernels/reduce/softmax.py": {"PICKED_REL"},
+    "kernels/reduce/softmax.py": {"PICKED_REL", "OF_HALVES", "OF_BRAINS"},
     "kernels/scan/doubled.py": {"LOST"},
     "kernels/windows/estimate.py": {"UNIT"},
 }  # fmt: skip
+# functions in which small powers of two are bounds of errors, or of their shares
+POWERS = {
+    "kernels/contract/epilogue/rounding.py": {"undecided"},
+    "kernels/contract/floats/plan.py": {"bound_factor"},
+    "kernels/contract/floats/winograd/again.py": {"factor"},
+    "kernels/contract/floats/winograd/plan.py": {"WinogradPlan.__init__"},
+    "kernels/contract/floats/winograd/redo.py": {"factor"},
+    "kernels/contract/quantised/bounds.py": {"of_sums", "of_magnitudes"},
+    "kernels/contract/weights/integers.py": {"digits"},
+    "kernels/numbers/functions/pairs.py": {"lost_product"},
+}
+SMALL = 12  # their exponents are at least so far below 0
 # names that are no bounds there: bytes, and a quotient
 OTHERS = {"kernels/contract/floats/few/sums.py": {"slack"}, "kernels/nests/row_sums.py": {"share"}}
 # kernels whose errors are those of the processor's memory, not of arithmetic
@@ -72,10 +90,12 @@ def _of(source: Source) -> Iterator[Mutant]:
     nodes = source.nodes
     if kernel is not None:
         if not kernel.startswith(EXACT_FOLDERS):
-            for node in _bounds(source, nodes):
+            found = [*_bounds(source, nodes)]
+            for node in [*found, *_powers(source, nodes, found)]:
                 start, end = source.span(node)
                 text = source.text(node)
-                yield from (source.mutant(kind, start, end, f"({text}) * {factor}") for kind, factor in FACTORS.items())
+                factors = {kind: by for kind, by in FACTORS.items() if node in found or by != "0.0"}
+                yield from (source.mutant(kind, start, end, f"({text}) * {by}") for kind, by in factors.items())
             yield from _guards(source, nodes)
         yield from _comparisons_in_code(source)
     if source.path.startswith(PYTHON_COMPARED):
@@ -110,6 +130,18 @@ def _bounds(source: Source, nodes: list[ast.AST]) -> Iterator[ast.expr]:
                 yield value
         elif isinstance(node, ast.FunctionDef) and node.name.strip("_") in names | {"lost_product"}:
             yield from (n.value for n in ast.walk(node) if isinstance(n, ast.Return) and n.value and _arithmetic(n.value))
+
+
+def _powers(source: Source, nodes: list[ast.AST], known: list[ast.expr]) -> Iterator[ast.expr]:
+    """Small powers of two in the functions of POWERS that are no part of other bounds."""
+    names, spans = POWERS.get(source.path, set()), [source.span(node) for node in known]
+    for node in nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and source.text(node.left) == "2.0":
+            start, end = source.span(node)
+            exponent = re.fullmatch(r"-(\d+)", source.text(node.right))
+            inside = source.around(start) in names and not any(a <= start and end <= b for a, b in spans)
+            if inside and exponent and int(exponent[1]) >= SMALL:
+                yield node
 
 
 def _numbers(value: ast.expr) -> Iterator[ast.expr]:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from anydml.kernels.contract.quantised.bounds import estimate, of_sums
+from anydml.kernels.contract.quantised.bounds import estimate, of_magnitudes, of_sums
 from anydml.kernels.contract.quantised.norms import most_norms, norms
+from anydml.kernels.contract.quantised.of_planes import ROUNDINGS
 from anydml.kernels.contract.quantised.sums import QuantisedSums
 from anydml.tensor import DataType
 from every_kernel import SOAK, Ran
@@ -78,7 +79,7 @@ def test_estimates_are_within_their_bound(scales: Scales, record: float, of_floa
     assert not isinstance(found, str)
     bounds, lost = 0.5 - found.limit.astype(np.float64), of_sums(made, INT8, TERMS)
     x_scale, w_scale, y_scale = (np.float32(n) for n in (scales.x[0], scales.w, scales.y[0]))
-    largest = largest_of_sums = 0.0
+    largest = largest_of_sums = largest_share = 0.0
     cases = 0
     for at in range(400 * SOAK):
         c = at % CHANNELS
@@ -88,7 +89,10 @@ def test_estimates_are_within_their_bound(scales: Scales, record: float, of_floa
         in_float64 = float(bias[c])
         for a, b in zip(x.tolist(), w.tolist(), strict=True):
             in_float64 += a * b
-        largest_of_sums = max(largest_of_sums, float(abs(fraction(in_float64) - exact) / fraction(lost[c])))
+        error = abs(fraction(in_float64) - exact)
+        largest_of_sums = max(largest_of_sums, float(error / fraction(lost[c])))
+        magnitudes = sum((abs(fraction(a) * fraction(b)) for a, b in zip(x, w, strict=True)), abs(fraction(bias[c])))
+        largest_share = max(largest_share, float(error / magnitudes / fraction(of_magnitudes(TERMS))))
         total = exact
         o, h = 0, 0.0
         if scales.other is not None:
@@ -104,7 +108,25 @@ def test_estimates_are_within_their_bound(scales: Scales, record: float, of_floa
     print(f"the largest error is {largest:.4f} of the bound, and {largest_of_sums:.3g} of that of sums in float64")
     assert largest <= 1
     assert largest_of_sums <= 1
+    print(f"the largest error is {largest_share:.3g} of that of magnitudes")
+    assert 2.0**-8 < largest_share <= 2.0**-4
     if SOAK == 1:
         assert record / CHANGED <= largest <= record * CHANGED, f"the largest ratio is {largest:.3g}, and was {record}"
         assert of_float64 / CHANGED <= largest_of_sums <= of_float64 * CHANGED, f"{largest_of_sums:.3g} was {of_float64}"
     ran(cases, 100 * SOAK)
+
+
+def test_the_roundings_of_an_estimate_of_planes_are_a_share_of_its_parts() -> None:
+    """Of an exact sum times a factor, plus a bias, and of this plus and minus a bound, in float64."""
+    rng, largest = np.random.default_rng(6), 0.0
+    for _ in range(2_000):
+        x_scale, w_scale = (np.float32(2.0 ** rng.uniform(-12, 0)) for _ in range(2))
+        total, factor = int(rng.integers(-(2**40), 2**40)), float(x_scale) * float(w_scale)  # both are exact
+        bias = total * factor * float(rng.choice([-1, 1, 0.3])) * rng.uniform(0.5, 2)
+        product = total * factor
+        exact, bound = total * Fraction(factor) + Fraction(bias), product * 2.0**-9
+        for sign in (-1, 1):
+            error = abs(Fraction(product + bias + sign * bound) - exact - sign * Fraction(bound))
+            largest = max(largest, float(error / Fraction((abs(product) + abs(bias)) * ROUNDINGS)))
+    print(f"the largest error is {largest:.3f} of the bound")
+    assert 1 / 16 < largest <= 1 / 2

@@ -10,6 +10,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -43,9 +44,9 @@ from anydml.kernels.numbers.doubled.arithmetic import (
 from anydml.kernels.numbers.doubled.functions import function
 from anydml.kernels.numbers.doubled.levels import softsign
 from anydml.kernels.numbers.floats import recorded
-from anydml.kernels.numbers.functions.pairs import Pair
+from anydml.kernels.numbers.functions.pairs import Pair, exact_product, lost_product
 from every_kernel import SOAK, Ran, without_dot_products
-from number_kernels import called
+from number_kernels import applied, called
 
 pytestmark = pytest.mark.skipif(not without_dot_products(), reason="no code is emitted for this processor")
 
@@ -53,6 +54,27 @@ Array = NDArray[Any]
 DIGITS = gmpy2.context(precision=1400, emax=1 << 40, emin=-(1 << 40))
 COUNT = 96 * SOAK
 LARGEST = mpq(sys.float_info.max)
+
+
+@pytest.mark.parametrize("target", without_dot_products(), ids=lambda t: t.name)
+def test_the_error_of_a_products_second_part_is_within_its_bound(target: Target) -> None:
+    """Without fused operations, it is a part of the bound, unless a factor's second half is 0; else there is none."""
+    other = 1 + 2.0**-26 + 2.0**-27 - 2.0**-52
+
+    def part(k: int, x: Value) -> Value:
+        head, rest = exact_product(x, x.lift(other))
+        return (head, rest, lost_product(x, x.lift(other), head))[k]
+
+    rng = np.random.default_rng(4)
+    x = np.concatenate([rng.uniform(1, 2, 20_000), np.float32(rng.uniform(1, 2, 1_000)), other - rng.random(1_000) * 2.0**-30])
+    head, rest, lost = (applied(target, partial(part, k), ("double", "double"), x) for k in range(3))
+    largest = 0.0
+    for a, *made, bound in zip(x.tolist(), head.tolist(), rest.tolist(), lost.tolist(), strict=True):
+        error = abs(Fraction(a) * Fraction(other) - sum(map(Fraction, made)))
+        assert error <= bound
+        largest = max(largest, float(error / Fraction(bound)) if bound else 0.0)
+    assert largest == 0 if Body(target).has_fma else largest > 1 / 16
+    assert not lost[20_000:21_000].any()
 
 
 def less(a: Precise, b: Precise, how: str = "less") -> Precise:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -15,8 +16,9 @@ import near_ties
 import oracle
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import llvm
-from anydml.kernels.reduce import tuning
+from anydml.kernels.reduce import softmax, tuning
 from every_kernel import SOAK, Ran, without_dot_products
+from tensors import bound_as
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="without LLVM there are no kernels that could be wrong")
 
@@ -129,3 +131,31 @@ def test_other_families_beside_ties(function: str, ran: Ran) -> None:
             assert have.ravel().view(np.uint32).tolist() == want.view(np.uint32).tolist()
             cases += COUNT
     ran(cases, COUNT)
+
+
+@pytest.mark.parametrize("share", [softmax.OF_HALVES, softmax.OF_BRAINS])
+def test_a_rounded_quotient_lies_between_its_ends(share: float) -> None:
+    y = np.exp2(np.random.default_rng(1).uniform(-10, 0, 10_000))
+    single = y.astype(np.float32)
+    low, high = (single * np.float32(1 + sign * share) for sign in (-1, 1))
+    assert ((low <= y) & (y <= high)).all()
+    assert 1 / 8 < (abs(single - y) / (y * share)).max() <= 1, "the ends are too far apart, or too near"
+
+
+@pytest.mark.parametrize("data_type", ["FLOAT16", "BFLOAT16"])
+def test_quotients_of_two_bytes_beside_ties_have_the_bits_of_the_second_stage(data_type: str) -> None:
+    """Of so many quotients, some dozens lie within 2^-23 of a tie, relative to it."""
+    x = (
+        np.random.default_rng(1)
+        .standard_normal((256, 1024))
+        .astype(np.float16 if data_type == "FLOAT16" else ml_dtypes.bfloat16)
+    )
+    t, found = TensorDesc(data_type, x.shape), []
+    for stage in ("first", "second"):
+        device = dml.Device(threads=1, stage=stage, feature_level="EXTENDED")
+        made = device.compile(dml.ActivationSoftmax1(input_tensor=t, output_tensor=t, axes=(1,)))
+        assert made.kernel_name == "reduce:compiled"
+        y = np.zeros(x.shape, bound_as(t))
+        made.bind(input_tensor=x.view(bound_as(t)), output_tensor=y).execute()
+        found.append(y.tobytes())
+    assert found[0] == found[1]

@@ -36,6 +36,9 @@ CLOSE, FARTHEST = 600.0, 800.0  # between these gaps, e^-gap reaches 2^-1024
 # An entry, the product and r each have an error of u. The error of LN2 counts as often as n differs from that of m; powers
 # below 2^-200 of the largest are stored as 0, or are so small a part of a rest above 2^-160 that their error is nothing.
 PICKED_REL = EXP_NEAR.rel + 3.1 * U + 203 * 2.0**-55.2
+# what rounding a quotient to float32 and multiplying it by an end may move it, for FLOAT16 and for BFLOAT16
+OF_HALVES = 2.0**-23
+OF_BRAINS = 2.0**-22
 
 
 def powers(formula: NormalForm) -> int | None:
@@ -232,7 +235,7 @@ class Shares:
             assert near is not None
             y = (e.wide() * near).converted("fptrunc", e.wide().kind.of("float"))
             if data_type == DataType.FLOAT16:  # numbers below 2^-126 are 0
-                return y * (1 - 2.0**-23), y * (1 + 2.0**-23)
-            return self.body.fused(y, 1 - 2.0**-22, -NOTHING), self.body.fused(y, 1 + 2.0**-22, NOTHING)
+                return y * (1 - OF_HALVES), y * (1 + OF_HALVES)
+            return self.body.fused(y, 1 - OF_BRAINS, -NOTHING), self.body.fused(y, 1 + OF_BRAINS, NOTHING)
 
         return Standardised(number, None, *((None, None) if near is None else (known, between)))

@@ -110,6 +110,26 @@ def test_bounds_are_reached(block: int, zero: int | None) -> None:
     assert 0.3 < shares[0] < 0.6  # more if a part of the bound were missing
 
 
+@pytest.mark.parametrize("terms", [256, 65536])
+def test_additions_are_counted(terms: int) -> None:
+    """Of a row that its digits hold, and of weights that are not rounded, additions of chunks alone lose something."""
+    target = named("avx512_vnni")
+    assert target is not None
+    row = packing.aligned(8 * terms).view(np.float64)
+    row[:] = np.random.default_rng(9).choice([-1.0, 0.0, 1.0], terms)
+    units, span = terms // packing.TERMS, packing.CHUNK
+    digits, numbers, facts = (
+        np.empty(n, np.uint8) for n in (units * integers.DIGIT_BYTES, units * integers.NUMBERS, integers.FACTS)
+    )
+    made = {"digits": address_of(digits), "numbers": address_of(numbers), "facts": address_of(facts)}
+    given = {"row": address_of(row), "units": units, "errors": 0, "scales": 0, **made}
+    code = engine.compiled(integers.digits, target, span, False)
+    arguments = np.array([[given[name] for name in integers.DIGIT_ARGUMENTS.names]], np.int64)
+    prepared([table(code, arguments)], target, (row, digits, numbers, facts))()
+    lost = np.linalg.norm(row) * (units / span + 20) * 2.0**-53
+    assert lost / 2 <= facts.view(np.float64)[0] <= lost * 2
+
+
 def test_fused_and_unfused(compared: Compared) -> None:
     """Also with a residual behind the product, and for several rows and threads."""
     outputs = case = 0

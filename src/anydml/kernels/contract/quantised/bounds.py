@@ -116,6 +116,11 @@ def of_sums(region: QuantisedSums, x_type: DataType, terms: int) -> NDArray[np.f
     return (magnitudes * (terms + 8) * 2.0**-52).astype(np.float32)  # twice what is needed
 
 
+def of_magnitudes(terms: int) -> float:
+    """The share of the sum of their magnitudes that the roundings of `terms` products' sum in float64 lose, in any order."""
+    return (terms + 4) * 2.0**-52
+
+
 def _exact(numbers: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether neither the estimate nor the statement rounds anything before the last step, with scales of powers of two.
 

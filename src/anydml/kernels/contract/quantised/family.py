@@ -204,7 +204,7 @@ class _Rounding:
         rule[:3] = np.array([*region.bounds, region.rounding[0]], np.float32).view(np.int32)
         rule[3:] = zero, *limits(output_type)
         self.rule = constants.add(rule)
-        self.slack = int(np.float64((terms + 4) * 2.0**-52 + slack + target.exact).view(np.int64))
+        self.slack = int(np.float64(bounds.of_magnitudes(terms) + slack + target.exact).view(np.int64))
         self.signed, self.few = weights_type is DataType.INT8, terms <= FEW_TERMS
         self.kind, self.more, self.added = "", (At("constants"), 0), At("constants")
         if other is not None and region.other is not None:

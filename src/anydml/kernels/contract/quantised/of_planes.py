@@ -28,7 +28,7 @@ from anydml.kernels.contract.family import contraction, planned
 from anydml.kernels.contract.geometry import ConstantTables, Scratch
 from anydml.kernels.contract.plan import CONSTANTS, IntegerPlan
 from anydml.kernels.contract.problem import WRAPS
-from anydml.kernels.contract.quantised.bounds import quantised
+from anydml.kernels.contract.quantised.bounds import of_magnitudes, quantised
 from anydml.kernels.contract.quantised.closely import CLOSELY, closely
 from anydml.kernels.contract.quantised.ending import ending
 from anydml.kernels.contract.quantised.finish import CHANNEL_ROWS, FINISH, finish
@@ -212,7 +212,7 @@ class _PlanesOfBytes:
         rule = np.zeros(8, np.int32)
         rule[:3] = np.array([*self.region.bounds, rounding[0]], np.float32).view(np.int32)
         rule[3:6] = rounding[1], *limits(y)
-        rule[6:] = np.array([(shape.channels * shape.taps + 16) * 2.0**-52]).view(np.int32)  # twice the roundings of a sum
+        rule[6:] = np.array([of_magnitudes(shape.channels * shape.taps + 12)]).view(np.int32)  # 12: of the vectors' sum, too
         ends = np.zeros(3)
         ends[:2] = [quantised(bound, *rounding, y) - rounding[1] for bound in self.region.bounds]
         ends[2:] = np.array([rounding[1], 0], np.int32).view(np.float64)
