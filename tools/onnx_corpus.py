@@ -10,13 +10,11 @@ in a quantised model, a different rounding in an earlier node may change them by
 
 from __future__ import annotations
 
-import argparse
 import collections
-import json
-import multiprocessing
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ import onnxruntime as ort
 import anydml.onnx
 from anydml.onnx.compare_runtimes import drawn
 from anydml.onnx.errors import ModelError
+from onnx_folder import of_folder
 
 AGREES, STEPS, DIFFERS, REFUSED, FAILED, ALONE, NEITHER = (
     "agrees", "differs in steps", "differs", "refused", "failed", "runs here alone", "onnxruntime refuses it, too"
@@ -76,7 +75,7 @@ def theirs(file: Path, given: dict[str, Any], plain: bool = False) -> tuple[dict
         return None, str(error).split("\n")[0][:200]
 
 
-def outcome(file: Path, sizes: dict[str, int]) -> dict[str, Any]:
+def outcome(file: Path, sizes: Mapping[str, int]) -> dict[str, Any]:
     """The outcome of one model: its kind, its reason, and seconds."""
     begin = time.perf_counter()
     found: dict[str, Any] | None = None
@@ -111,47 +110,16 @@ def outcome(file: Path, sizes: dict[str, int]) -> dict[str, Any]:
     return dict(kind=kind, reason=by, nodes=nodes, notes=notes, seconds=took)
 
 
-def _in_process(file: str, sizes: dict[str, int], ends: Any) -> None:
-    ends.send(outcome(Path(file), sizes))
-
-
-def limited(file: Path, sizes: dict[str, int], seconds: float) -> dict[str, Any]:
-    """The outcome in a process of its own, with a limit of time."""
-    here, there = multiprocessing.Pipe(False)
-    context = multiprocessing.get_context("fork")  # of a process that has not imported or run anything
-    process = context.Process(target=_in_process, args=(str(file), sizes, there))
-    process.start()
-    there.close()
-    try:
-        found: dict[str, Any] = (
-            here.recv() if here.poll(seconds) else dict(kind=FAILED, reason=f"more than {seconds:.0f} s", nodes=0, notes=[])
-        )
-    except EOFError:
-        found = dict(kind=FAILED, reason="its process ended", nodes=0, notes=[])
-    process.kill()
-    process.join()
-    return found
+def ended(reason: str) -> dict[str, Any]:
+    """The outcome of a process that ended early."""
+    return dict(kind=FAILED, reason=reason, nodes=0, notes=[])
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument("--size", action="append", default=[], metavar="NAME=N")
-    parser.add_argument("--json", action="store_true", help="a line of JSON for each model")
-    arguments = parser.parse_args()
-    sizes = {name: int(n) for name, n in (text.split("=") for text in arguments.size)}
     counts: collections.Counter[str] = collections.Counter()
-    for file in sorted(arguments.folder.rglob("*.onnx"), key=lambda f: f.stat().st_size):
-        if arguments.only not in file.name:
-            continue
-        found = limited(file, sizes, arguments.seconds)
+    for title, found, printed in of_folder(__doc__, outcome, ended, 120):
         counts[found["kind"]] += 1
-        title = str(file.relative_to(arguments.folder))
-        if arguments.json:
-            print(json.dumps({"file": title, **found}), flush=True)
-        else:
+        if not printed:
             print(f"| {title} | {found['nodes']} | {found['kind']} | {found['reason']} |", flush=True)
     print(dict(counts), file=sys.stderr)
     return 1 if counts[FAILED] else 0

@@ -15,9 +15,6 @@ those of images are 224.
 
 from __future__ import annotations
 
-import argparse
-import json
-import multiprocessing
 import statistics
 import sys
 import time
@@ -35,6 +32,7 @@ import anydml.onnx
 from anydml.devices.graph import CompiledGraph
 from anydml.onnx.compare_runtimes import drawn
 from anydml.onnx.errors import ModelError
+from onnx_folder import of_folder
 
 Array = Any  # NumPy's
 MOST = 5.0  # times the time of normal numbers, above which data are slow
@@ -184,51 +182,23 @@ def timed(file: Path, sizes: Mapping[str, int]) -> dict[str, Any]:
     return {"times": found, "slow": slow}
 
 
-def _in_process(file: str, sizes: Mapping[str, int], ends: Any) -> None:
+def tried(file: Path, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """A model's times, or the reason why it is refused."""
     try:
-        ends.send(timed(Path(file), sizes))
+        return timed(file, sizes)
     except ModelError as error:
-        ends.send({"refused": str(error)[:200]})
-
-
-def limited(file: Path, sizes: Mapping[str, int], seconds: float) -> dict[str, Any]:
-    """The times in a process of its own, with a limit."""
-    here, there = multiprocessing.Pipe(False)
-    process = multiprocessing.get_context("fork").Process(target=_in_process, args=(str(file), sizes, there))
-    process.start()
-    there.close()
-    try:
-        found: dict[str, Any] = here.recv() if here.poll(seconds) else {"refused": f"more than {seconds:.0f} s"}
-    except EOFError:
-        found = {"refused": "its process ended"}
-    process.kill()
-    process.join()
-    return found
+        return {"refused": str(error)[:200]}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--seconds", type=float, default=300)
-    parser.add_argument("--size", action="append", default=[], metavar="NAME=N")
-    parser.add_argument("--json", action="store_true", help="a line of JSON for each model")
-    arguments = parser.parse_args()
-    sizes = {name: int(n) for name, n in (text.split("=") for text in arguments.size)}
     ratios: list[float] = []
-    for file in sorted(arguments.folder.rglob("*.onnx"), key=lambda f: f.stat().st_size):
-        if arguments.only not in file.name:
-            continue
-        found = limited(file, sizes, arguments.seconds)
-        title = str(file.relative_to(arguments.folder))
-        if arguments.json:
-            print(json.dumps({"file": title, **found}), flush=True)
+    for title, found, printed in of_folder(__doc__, tried, lambda reason: {"refused": reason}, 300):
         if "refused" in found or not any(normal for _, normal in found["times"].values()):
             continue
         kind = max(found["times"], key=lambda k: found["times"][k][0] / max(found["times"][k][1], 1e-9))
         own, normal = found["times"][kind]
         ratios.append(own / normal)
-        if not arguments.json:
+        if not printed:
             print(f"| {title} | {own / 1000:.3f} ms | {ratios[-1]:.1f} | {kind} |", flush=True)
             for at, nodes, kernel, of_own, of_normal in found["slow"]:
                 print(f"    {at}: {nodes} ({kernel}): {of_own:.0f} us, {of_own / of_normal:.1f} times", flush=True)

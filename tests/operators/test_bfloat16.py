@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections import Counter
-from contextlib import redirect_stdout
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -22,12 +18,12 @@ from anydml.schema.field import INPUT, OUTPUT
 from anydml.schema.operator import Desc, example_desc
 from every_kernel import Compared, Ran, run
 from extended_types import with_type
+from pages import examples_run
 from tensors import bound_as, laid_over
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 ISAS = [target.name for target in targets.targets()]
 PARTS = 8
-PAGE = Path(__file__).parents[2] / "docs" / "bfloat16.md"
 OPERATORS = [
     o for o in operators.every() if any(DataType.BFLOAT16 in s.data_types for s in o.spec.table[FeatureLevel.EXTENDED].values())
 ]
@@ -129,12 +125,4 @@ def test_elements_are_bound_as_their_bits_or_as_ml_dtypes_arrays() -> None:
 
 
 def test_the_page_shows_what_its_code_prints() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    code, shown = re.findall(r"```python\n(.*?)```", page, re.S), re.findall(r"```text\n(.*?)```", page, re.S)
-    assert len(code) == len(shown) == 2
-    space: dict[str, object] = {}
-    for text, wanted in zip(code, shown, strict=True):
-        printed = io.StringIO()
-        with redirect_stdout(printed):
-            exec(text, space)
-        assert printed.getvalue() == wanted
+    assert examples_run("bfloat16.md") == 2

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
-from contextlib import redirect_stdout
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,10 +20,10 @@ from anydml.schema.operator import Desc
 from anydml.tensor import EIGHT_BIT_FLOATS
 from every_kernel import Ran, run
 from extended_types import with_type
+from pages import examples_run
 from tensors import bound_as
 
 ISAS = [target.name for target in targets.targets()]
-PAGE = Path(__file__).parents[2] / "docs" / "eight-bit-floats.md"
 E4M3FN, E5M2, E4M3FNUZ, E5M2FNUZ = (np.dtype(t.name.lower()) for t in EIGHT_BIT_FLOATS)
 OPERATORS = [
     o
@@ -214,12 +211,4 @@ def test_programs_give_and_print_their_numbers(data_type: str, shown: str) -> No
 
 
 def test_the_page_shows_what_its_code_prints() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    code, shown = re.findall(r"```python\n(.*?)```", page, re.S), re.findall(r"```text\n(.*?)```", page, re.S)
-    assert len(code) == len(shown) == 2
-    space: dict[str, object] = {}
-    for text, wanted in zip(code, shown, strict=True):
-        printed = io.StringIO()
-        with redirect_stdout(printed):
-            exec(text, space)
-        assert printed.getvalue() == wanted
+    assert examples_run("eight-bit-floats.md") == 2

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
-import io
-import re
-from contextlib import redirect_stdout
 from pathlib import Path
 
 import torch
 
+from pages import DOCS, examples_run
+
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "torch.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "torch.md").read_text(encoding="utf-8")
 
 
 def test_the_examples_print_what_the_page_says() -> None:
-    names: dict[str, object] = {"__name__": "torch_page"}
-    blocks = re.findall(r"^```python\n(.*?)^```$\n\n^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    for code, shown in blocks:
-        said = io.StringIO()
-        with redirect_stdout(said):
-            exec(compile(code, "torch.md", "exec"), names)
-        assert said.getvalue() == shown
-    assert len(blocks) == 5
+    assert examples_run("torch.md", "torch_page") == 5
     torch._dynamo.reset()
 
 

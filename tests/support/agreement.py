@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from every_kernel import SOAK, flat, nested
 from tensors import array_for, bytes_of, elements_of
 
 Arrays = Mapping[str, NDArray[Any]]
-__all__ = ["SOAK", "agree", "attributes", "bits", "bits_of", "computed", "expected", "matches"]
+__all__ = ["SOAK", "agree", "agree_on", "attributes", "bits", "bits_of", "computed", "expected", "matches"]
 
 
 def attribute(value: Any) -> Any:
@@ -122,6 +122,15 @@ def agree(desc: Desc, inputs: Mapping[str, Any]) -> int:
             f"where the oracle has {want.ravel()[different[0]]!r}: {desc}"
         )
         compared += math.prod(sizes[name])
+    return compared
+
+
+def agree_on(case: Callable[[np.random.Generator], tuple[Desc, Mapping[str, Any]]], count: int, *, seed: int) -> int:
+    """Assert that device and oracle agree on random calls with so many elements; return the number of elements."""
+    rng = np.random.default_rng(seed)
+    compared = 0
+    while compared < count * SOAK:
+        compared += agree(*case(rng))
     return compared
 
 

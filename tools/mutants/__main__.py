@@ -2,7 +2,7 @@
 
 Outcomes are kept in tools/mutants/outcomes.jsonl, a line for each fault, which is checked in: an interrupted run goes on, and
 `--list` prints the table of all that were tried. A fault is tried again where the function around it has changed, or with
-`--again survived`, where it had that outcome.
+`--again survived`, where it had that outcome; the test that found it before comes first.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def drawn(arguments: argparse.Namespace) -> list[Mutant]:
     """The faults that are asked for, in an order that mixes all families, and that stays when others are added."""
     kinds = arguments.kinds.split(",") if arguments.kinds else None
     every = [*generated.mutants(), *chosen.mutants()]
-    found = [m for m in every if arguments.path in m.path and (kinds is None or m.kind in kinds)]
+    found = [m for m in every if arguments.path in m.name and (kinds is None or m.kind in kinds)]
     if arguments.equivalent:
         found = [m for m in found if is_equivalent(m)]
     found.sort(key=lambda m: hashlib.sha256(f"{arguments.seed} {m.name}".encode()).digest())
@@ -86,10 +86,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__.split("\n")[0])
     parser.add_argument("--count", type=int, default=0, metavar="N", help="so many, drawn at random; otherwise all")
     parser.add_argument("--seed", type=int, default=32, help="of the draw")
-    parser.add_argument("--path", default="", metavar="TEXT", help='those in files whose path contains it: "kernels/scan"')
+    parser.add_argument("--path", default="", metavar="TEXT", help='those whose name contains it: "kernels/scan"')
     parser.add_argument("--kinds", default="", metavar="NAMES", help='those of some kinds: "bound/16,bound*16"')
     parser.add_argument("--again", default="", metavar="STATUS", help="try those again that had this outcome")
     parser.add_argument("--limit", type=float, default=20, metavar="SECONDS", help="of the processor for the tests of a fault")
+    parser.add_argument("--tests", default="", metavar="NAMES", help="run these tests or files, not those that reach a fault")
     parser.add_argument("--all", action="store_true", help="run all of `make test` for a fault that its tests do not find")
     parser.add_argument(
         "--equivalent", action="store_true", help="try those that are said to be equivalent; none may be caught"
@@ -104,7 +105,12 @@ def main() -> int:
             m = next(filter(tree.ready, waiting), waiting[0])
             waiting.remove(m)
             beside = [o["by"].split(" - ")[0] for o in outcomes.values() if o["name"].startswith(f"{m.path}:") and o["by"]]
-            outcome = tree.try_(m, arguments.limit, beside[-5:], everything=arguments.all)
+            named = arguments.tests.split() or [outcomes.get(m.name, {}).get("by", "").split(" - ")[0]]
+            outcome = tree.tried_by(m, named, arguments.limit)
+            if outcome is None and arguments.tests:
+                parser.error(f"no test of {arguments.tests} can be run")
+            if outcome is None or (outcome.status == "survived" and not arguments.tests):
+                outcome = tree.try_(m, arguments.limit, beside[-5:], everything=arguments.all)
             outcomes[m.name] = {"name": m.name, "digest": m.digest, **outcome._asdict(), "all": arguments.all}
             store(outcomes)
             told = f"{outcome.status} in {outcome.seconds:.1f} s, {outcome.tests} tests {outcome.by}"

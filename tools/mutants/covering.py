@@ -46,16 +46,21 @@ kernels/contract/floats/few/
 kernels/contract/floats/packed/
     kernels/contract/floats/test_product_bounds.py kernels/contract/floats/packed
     kernels/contract/floats/test_float_contractions.py
+kernels/contract/floats/packed/flat_panels.py
+    kernels/contract/floats/planes/test_small_planes.py
 kernels/contract/floats/planes/
     kernels/contract/floats/test_product_bounds.py kernels/contract/floats/planes
 kernels/contract/floats/winograd/
     kernels/contract/floats/winograd
 kernels/contract/images/
-    kernels/contract/test_integer_convolutions.py kernels/contract/places
+    kernels/contract/test_window_norms.py kernels/contract/test_integer_convolutions.py kernels/contract/places
 kernels/contract/places/
     kernels/contract/places
 kernels/contract/quantised/
-    kernels/contract/test_quantised_bounds.py kernels/contract/test_dequantised_tiles.py graphs/test_quantised_graphs.py
+    kernels/contract/test_window_norms.py kernels/contract/test_quantised_bounds.py
+    kernels/contract/test_dequantised_tiles.py graphs/test_quantised_graphs.py
+kernels/contract/weights/
+    kernels/contract/weights
 kernels/contract/winograd/
     kernels/contract/winograd
 kernels/copy/

@@ -71,6 +71,15 @@ class Tree:
         found = self._of_covering(mutant, given, seconds, killers)
         return self._of_all(mutant, given) if everything and found.status == "survived" else found
 
+    def tried_by(self, mutant: Mutant, tests: Sequence[str], seconds: float) -> Outcome | None:
+        """The outcome of these tests, or files of tests, for a fault; None if there are none, or they fail without a fault."""
+        if not all((self.root / test.split("::")[0]).is_file() for test in tests):
+            return None
+        work = partial(all_asked, tests, ())
+        found = self._planted(mutant, work, seconds)
+        sure = found.status == "survived" or (found.tests > 0 and found.status == "caught")
+        return found if sure or self._outcome(work, seconds).status == "survived" else None
+
     def ready(self, mutant: Mutant) -> bool:
         """Whether it is known what some tests for a fault reach, so that it takes less time than others."""
         return any(map(self.looked, files(mutant.path, mutant.kind, self.root)))

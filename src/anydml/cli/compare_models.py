@@ -66,7 +66,7 @@ def compared(
     asked += [(None, path) for path in dict.fromkeys(actual)]
     several: dict[str, ModelComparison] = {}
     details = html is not None
-    with source.explained(read, given):
+    with source.explained(given):
         for runtime, path in asked:
             if is_lite(model):
                 found = _lite(read, given, _lite_run(runtime, device) if runtime else None, path, precision, details)
@@ -199,7 +199,7 @@ def record(model: str, *, runtime: str | None, provider: str, source: Source, fo
     if is_lite(model):
         if provider != "CPU":
             raise click.UsageError("--provider is for ONNX models")
-        with source.explained(read, given):
+        with source.explained(given):
             tensors = _lite_run(runtime, device)(read.read.data, given)
         into.mkdir(parents=True, exist_ok=True)
         numbered = {str(read.tensors[name].number): x for name, x in given.items()}  # names may be too long for files
@@ -207,7 +207,7 @@ def record(model: str, *, runtime: str | None, provider: str, source: Source, fo
             np.savez(into / f"{name}.npz", allow_pickle=False, **arrays)
         ends = [".npz"] * 2
     else:
-        with source.explained(read, given):
+        with source.explained(given):
             tensors = _of_onnx(read, _run_of(runtime, provider, device), given)
         for name, arrays in (("inputs", given), ("actual", tensors)):
             (into / name).mkdir(parents=True, exist_ok=True)
@@ -254,7 +254,7 @@ class Source:
             raise click.UsageError("--size is for random inputs; files have sizes of their own.")
 
     @contextmanager
-    def explained(self, read: Any, given: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[None]:
+    def explained(self, given: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[None]:
         """A context whose errors say which random inputs a model may not take."""
         try:
             yield

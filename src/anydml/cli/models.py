@@ -89,7 +89,7 @@ def run_model(file: str, device: Device, source: Source, output_path: str, turns
 
     model = model_of(file, turns)
     given = inputs_of(file, model, source) if model.inputs or source.given or source.inputs else {}
-    with source.explained(model, given):
+    with source.explained(given):
         found = model.run(given, device=device, keep="outputs" if keep is None else "all")
     if keep not in (None, "all"):
         names = [name.strip() for name in keep.split(",")]

@@ -13,8 +13,6 @@ from anydml.chunking.split import combined
 from anydml.chunking.windows import Chunks, Needed, Window, sizes_of, windows_of
 from anydml.functional.plan import Placed
 
-Key = tuple[Any, ...]
-
 
 class Source:
     """An input of a call: a Dask array or a NumPy array. placed: the way from the argument to the tensor.

@@ -61,26 +61,27 @@ class Table:
     def execute(self) -> None:
         """Run all sections in order. After the first run, sections that take at most LONG together are merged."""
         spent: list[float] = []
-        done = 0
+        done, measured = 0, self._measured
         try:
             for first, past, run in self._sections:
-                began = time.perf_counter()
+                began = 0.0 if measured else time.perf_counter()
                 if run is None:
-                    done = self._run(max(first, done), past)
+                    done = self._run(max(first, done) if done else first, past)
                 else:
                     run()
-                spent.append(time.perf_counter() - began)
+                if not measured:
+                    spent.append(time.perf_counter() - began)
         except BaseException:  # an interrupt may come anywhere, and the next call must find the scratch cleared
             self._clear()
             raise
-        if not self._measured:
+        if not measured:
             self._sections, self._measured = merged(self._sections, spent), True
 
     def _run(self, first: int, past: int) -> int:
         """Run the phases before `past`. Returns the next phase, which may be a later one if a stopped kernel was completed."""
         while first < past and self._some(first, past):
             first = self._settled(self._last())
-        return max(first, past)
+        return first if first > past else past
 
     def _settled(self, stopped: int) -> int:
         """Complete the kernel that stopped in a phase. Returns the first phase after this kernel."""

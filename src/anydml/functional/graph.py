@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -334,6 +334,34 @@ def built(building: Building, given: Sequence[GraphTensor], found: Mapping[str, 
         output_tensors=tuple(outputs.values()),
     )
     return Graph(desc, {t.name: t.tensor for t in given}, outputs, form)
+
+
+class Part(NamedTuple):
+    """A graph of some values of a walk, or None if there is nothing to compute; the sizes of its outputs.
+
+    aliases: names of tensors that have others. known: the values that are no tensors of the graph.
+    """
+
+    graph: Graph | None
+    shapes: dict[str, tuple[int, ...]]
+    aliases: dict[str, str]
+    known: dict[str, Any]
+
+
+def part(building: Building, given: Sequence[GraphTensor], values: Mapping[str, Any], names: Mapping[int, str]) -> Part:
+    """The graph that computes values by name. names: those of the inputs, by identity."""
+    found: dict[str, GraphTensor] = {}
+    made, by_identity = Part(None, {}, {}, {}), dict(names)
+    for name, value in sorted(values.items()):
+        if not isinstance(value, GraphTensor):
+            made.known[name] = value
+        elif id(value) in by_identity:
+            if by_identity[id(value)] != name:
+                made.aliases[name] = by_identity[id(value)]
+        else:
+            by_identity[id(value)] = name
+            found[name], made.shapes[name] = computed(value), value.sizes
+    return made._replace(graph=built(building, given, found, {name: name for name in found})) if found else made
 
 
 def _named(returned: Any, building: Building, found: dict[str, GraphTensor]) -> Any:

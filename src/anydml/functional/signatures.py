@@ -23,7 +23,6 @@ from anydml.schema.operator import Desc, Example
 from anydml.tensor import TensorDesc, of_ml_dtypes
 
 _JOINED = "\x00"  # a space at which no line is broken
-_SHAPE = re.compile(r"\([-\d, ]{,40}\)")
 WIDTH = 100  # characters of a line of an example
 _TYPES = {
     "int": "int",

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc, integer
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -76,9 +74,6 @@ class IntermediateEdge(NamedTuple):
     to_node_index: int
     to_node_input_index: int
     name: str = ""
-
-
-Edge = InputEdge | OutputEdge | IntermediateEdge
 
 
 @dataclass(frozen=True, eq=False)

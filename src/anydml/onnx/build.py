@@ -16,7 +16,7 @@ import numpy as np
 from onnx import TensorProto
 
 from anydml.devices.memory import memory_bytes
-from anydml.functional.graph import built, computed
+from anydml.functional.graph import part
 from anydml.functional.tracing import Building, GraphTensor
 from anydml.gc_pause import paused
 from anydml.graphs.weights import FEWEST
@@ -119,21 +119,9 @@ class Walk:
                 self.env[member(name, i)], self.types[member(name, i)] = x, self.types[name]
         kept = (kept - sequences.keys()).union(member(name, i) for name, x in sequences.items() for i in range(len(x)))
         lengths = {name: len(x) for name, x in sequences.items()}
-        found: dict[str, GraphTensor] = {}
-        shapes, aliases, values, by_identity = {}, {}, {}, dict(self._names)
-        for name in sorted(kept & self.env.keys()):
-            value = self.env[name]
-            if not isinstance(value, GraphTensor):
-                values[name] = value
-            elif id(value) in by_identity:
-                if by_identity[id(value)] != name:
-                    aliases[name] = by_identity[id(value)]
-            else:
-                by_identity[id(value)] = name
-                found[name], shapes[name] = computed(value), value.sizes
-        graph = built(self._building, self._given, found, {name: name for name in found}) if found else None
+        made = part(self._building, self._given, {name: self.env[name] for name in kept & self.env.keys()}, self._names)
         types = {name: t for name, t in self.types.items() if name in kept or name in lengths}
-        return Segment(graph, shapes, aliases, values, types, frames, self._count, live, wanted, alone, lengths)
+        return Segment(*made, types, frames, self._count, live, wanted, alone, lengths)
 
     def _typed(self, node: Node) -> Node:
         types = tuple(self.types.get(name) if name else None for name in node.inputs)
@@ -153,11 +141,11 @@ class Walk:
             if node.key in TURNS:
                 raise _Cut(node=node)
             if node.key == "If":
-                self._push(node, self._branch(node, values[0], opsets))
+                self._push(self._branch(node, values[0], opsets))
             elif node.key in MAPPINGS and self._taken(node, values):
                 pass
             elif (body := self._body(node, values, opsets)) is not None:
-                self._push(node, body)
+                self._push(body)
             else:
                 reason, kind = _missing(node)
                 raise Refused(reason, kind)
@@ -234,7 +222,7 @@ class Walk:
         function = self.functions.get((node.domain, node.operator)) or own_body(node, values)
         return None if function is None else function_body(node, function, opsets, self._count)
 
-    def _push(self, node: Node, body: Body) -> None:
+    def _push(self, body: Body) -> None:
         if body.scope.depth > MOST_DEEP:
             raise Refused(f"functions and branches are nested more than {MOST_DEEP} deep", INVALID)
         self._frames.append((body, 0))

@@ -94,7 +94,11 @@ class Known:
         self._spare: dict[Any, tuple[Spare, frozenset[str]]] = {}
 
     def _key(self, given: Mapping[str, Any], device: Any) -> Any:
-        return device, *[(x.shape, x.dtype) for x in [given[name] for name in self.inputs]]
+        key = [device]
+        for name in self.inputs:
+            x = given[name]
+            key += (x.shape, x.dtype)
+        return (*key,)
 
     def again(self, given: Mapping[str, Any], device: Any) -> dict[str, Array] | None:
         """The outputs, if a call for inputs of this kind was kept and no other thread uses it; else None."""
@@ -110,7 +114,7 @@ class Known:
         spare.give(call)
         if truths:
             return {name: made[name].view(np.bool_) if name in truths else made[name] for name in self.outputs}
-        return {name: made[name] for name in self.outputs}
+        return made if (*made,) == self.outputs else {name: made[name] for name in self.outputs}
 
     def keep(
         self, given: Mapping[str, Any], device: Any, segment: Segment, on: Device, truths: frozenset[str] = frozenset()

@@ -109,7 +109,9 @@ class Model:
         depend only on constants; by default the cpu, and by name at feature level EXTENDED.
         BindingError for inputs that do not fit, ModelError for nodes that are refused.
         """
-        given = {**by_name(inputs), **named} if inputs is not None else named
+        given: Mapping[str, Any] = named
+        if inputs is not None:
+            given = inputs if type(inputs) is dict and not named else {**by_name(inputs), **named}
         if keep == "outputs" and (made := self._calls.again(given, device)) is not None:
             return made
         if keep not in ("outputs", "all"):

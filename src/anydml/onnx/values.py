@@ -86,11 +86,6 @@ def axes_of(axes: Sequence[int], rank: int) -> list[int]:
     return found
 
 
-def along(x: Value, rank: int, axis: int) -> Value:
-    """A one-dimensional tensor reshaped to broadcast along an axis of a tensor of that rank; other tensors unchanged."""
-    return reshape(x, [x.shape[0] if i == axis else 1 for i in range(rank)]) if x.ndim == 1 else x
-
-
 def padded(x: Value, rank: int) -> Value:
     """The tensor with leading sizes of 1, up to a rank."""
     return reshape(x, (1,) * (rank - x.ndim) + tuple(x.shape)) if x.ndim < rank else x

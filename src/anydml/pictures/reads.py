@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Nest
-from anydml.schema.traversal import bound_by, free, walk
+from anydml.schema.traversal import bound_by, free
 from anydml.tensor import DataType
 
 Factor = Fraction | float
@@ -347,8 +347,3 @@ def _together(numbers: Sequence[_Number]) -> _Number:
 
 def _place(at: Sequence[int | None]) -> str:
     return f"[{', '.join('?' if i is None else str(i) for i in at)}]"
-
-
-def copied(nest: Nest) -> bool:
-    """Whether a statement's elements are copies: one read, whose place does not depend on data."""
-    return nest.moves and all(e.op != "index" and not e.op.startswith("bit") for e in walk(nest.body))

@@ -61,14 +61,14 @@ def _resource(name: str, node: Node) -> model.Resource:
     if mode.string("scale") != "scale":
         mode.fault(f'takes "scale", not {show(mode.value)}')
     sizes = () if resample.is_missing else resample.integers(_COUNTS)
-    values = _values(node.take("initialValues"), of, node.has("initialValuesDataType"), sizes)
+    values = _values(node.take("initialValues"), of, sizes)
     node.warn_of_rest()
     return model.Resource(
         name, node.pointer, of, values, None if size.is_missing else size.integer(0, UINT64), offset.integer(0, UINT64)
     )
 
 
-def _values(node: Node, of: DataType, typed: bool, resample: tuple[int, ...]) -> model.Values:
+def _values(node: Node, of: DataType, resample: tuple[int, ...]) -> model.Values:
     value = node.value
     if isinstance(value, list):
         if not value:

@@ -82,15 +82,15 @@ def _altered(d: Any, name: str, t: TensorDesc, aspect: str) -> TensorDesc:
     return replace(t, sizes=(*t.sizes[:-1], t.sizes[-1] + 1), strides=None)
 
 
-def axis_in_range(tensor: str = "InputTensor", axis: str = "Axis") -> Constraint:
+def axis_in_range(tensor: str = "InputTensor") -> Constraint:
     """An axis is from 0 to DimensionCount - 1."""
-    of, name = snake_case(tensor), snake_case(axis)
+    of = snake_case(tensor)
     return Constraint(
-        f"{name}_in_range",
-        f"`{axis}` must be less than `{tensor}.DimensionCount`.",
-        lambda d: getattr(d, name) < getattr(d, of).dimension_count,
-        expected=lambda d: {axis: range(getattr(d, of).dimension_count)},
-        breaks=lambda d: {name: getattr(d, of).dimension_count},
+        "axis_in_range",
+        f"`Axis` must be less than `{tensor}.DimensionCount`.",
+        lambda d: d.axis < getattr(d, of).dimension_count,
+        expected=lambda d: {"Axis": range(getattr(d, of).dimension_count)},
+        breaks=lambda d: {"axis": getattr(d, of).dimension_count},
     )
 
 

@@ -17,7 +17,7 @@ from anydml.onnx.errors import INVALID, ModelError, Refusal
 from anydml.onnx.segments import Segment
 from anydml.onnx.values import Array
 from anydml.tflite.build import Walk, stored
-from anydml.tflite.read import TYPES, Quantisation, Read, Tensor, read
+from anydml.tflite.read import Quantisation, Read, Tensor, read
 
 CACHED = 16  # graphs of a model, by the sizes of its inputs
 
@@ -204,7 +204,3 @@ def _loaded(data: bytes) -> Model:
 def load(model: str | os.PathLike[str] | bytes) -> Model:
     """The model of a .tflite file, or of its contents; ModelError if it cannot be read."""
     return Model(read(model))
-
-
-def type_name(t: Tensor) -> str:
-    return TYPES.get(t.type, f"type {t.type}")

@@ -18,7 +18,7 @@ from torch.fx.node import map_arg
 
 from anydml.devices.memory import memory_bytes
 from anydml.errors import BindingError, DataError, DescError
-from anydml.functional.graph import Graph, built, computed
+from anydml.functional.graph import Graph, part
 from anydml.functional.tracing import Building, GraphTensor
 from anydml.gc_pause import paused
 from anydml.onnx.calls import Idle
@@ -128,20 +128,8 @@ class Walk:
         self.refusals.append(Refusal(node.title, node.operator, kind, where))
 
     def _segment(self, kept: frozenset[str], stop: int | None) -> Segment:
-        found: dict[str, GraphTensor] = {}
-        shapes, aliases, known, by_identity = {}, {}, {}, dict(self._names)
-        for name in sorted(kept & self.env.keys()):
-            value = self.env[name]
-            if not isinstance(value, GraphTensor):
-                known[name] = value
-            elif id(value) in by_identity:
-                if by_identity[id(value)] != name:
-                    aliases[name] = by_identity[id(value)]
-            else:
-                by_identity[id(value)] = name
-                found[name], shapes[name] = computed(value), value.sizes
-        graph = built(self._building, self._given, found, {name: name for name in found}) if found else None
-        return Segment(graph, shapes, aliases, known, stop)
+        values = {name: self.env[name] for name in kept & self.env.keys()}
+        return Segment(*part(self._building, self._given, values, self._names), stop)
 
     def _step(self, node: Node) -> None:
         inner = node.inner

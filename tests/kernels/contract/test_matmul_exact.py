@@ -17,8 +17,10 @@ from hypothesis import given, settings
 
 import hard_cases
 from anydml import DataType, QuantizedLinearMatrixMultiply, TensorDesc, check
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.tile import panel_columns
 from anydml.kernels.kernel import Machine
-from every_kernel import SOAK, Kernel, Ran, compiled_by, machines_for, run, some
+from every_kernel import SOAK, Kernel, Ran, compiled_by, kernels_of, machines_for, run, some, without_dot_products
 from hard_cases import TYPE_COMBINATIONS, QuantizedCase
 from matmul_cases import DATA, LONG, PLACES, SCALES, ZERO_POINTS, Recipe, make, random_recipe, recipes
 from matmul_judge import (
@@ -149,6 +151,14 @@ def test_sums_beyond_32_bits(kernel: Kernel, machine: Machine, ran: Ran) -> None
             )
 
     judge_all(kernel, machine, long(), ran, 1)
+
+
+@pytest.mark.parametrize("target", without_dot_products(), ids=lambda t: t.name)
+def test_the_last_of_several_panels_of_long_sums(target: Target, ran: Ran) -> None:
+    """It begins where its columns end with the output's, and so overlaps the one before it."""
+    (kernel,) = (k for k in kernels_of(QuantizedLinearMatrixMultiply) if k.name.endswith(":compiled"))
+    recipe = Recipe(True, TYPE_COMBINATIONS[0], 2, 34_000, panel_columns(target) + 3)
+    ran(judge(kernel, Machine(target.name, 1), make(recipe)), recipe.n)
 
 
 @by_quantized_kernel

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from test_elementwise import COMPILED, ISAS, compiled_on, device
 
 import anydml as dml
-from agreement import bits, expected
+from agreement import SOAK, bits, expected
 from anydml import DataType, TensorDesc
 from anydml.kernels.elementwise import settled, undecided
 from anydml.kernels.elementwise.combined import combined
@@ -142,6 +142,40 @@ def test_powers_that_are_known() -> None:
         compiled.bind(**inputs, output_tensor=found).execute()
         different = np.flatnonzero(bits(found) != bits(wanted))
         assert not different.size, (isa, [(v.ravel()[different[:4]]) for v in (x, y, found, wanted)])
+
+
+@pytest.mark.parametrize("data_type", [DataType.FLOAT16, DataType.BFLOAT16], ids=str)
+def test_logarithms_and_powers_of_16_bits(data_type: DataType) -> None:
+    """Groups of which many results are NaN, and constant exponents, which may be integers, with negative bases."""
+    words = np.arange(0, 1 << 16, 1 if SOAK > 1 else 16, dtype=np.uint16)  # among them 1, zeros and infinities
+    x = np.concatenate([words, np.random.default_rng(3).permutation(words)]).view(data_type.dtype)[None, None, None]
+    t = TensorDesc(data_type, x.shape)
+    log = dml.ElementWiseLog(input_tensor=t, output_tensor=t)
+    powers = [
+        dml.ElementWiseConstantPow(input_tensor=t, output_tensor=t, exponent=exponent)
+        for exponent in (1.5, -0.25, 2.5, 5.0, 1000.0, -1001.0, 0.015625)
+    ]
+    for desc, name in ((log, "log"), *((power, "pow") for power in powers)):
+        assert settled.function(formula_of(desc)) == name
+        (wanted,) = expected(desc, {"input_tensor": x}).values()
+        for isa in ISAS:
+            compiled = dml.Device(isa=isa, feature_level="EXTENDED").compile(desc)
+            assert compiled.kernel_name == COMPILED
+            found = np.empty_like(x)
+            compiled.bind(input_tensor=x, output_tensor=found).execute()
+            different = np.flatnonzero(bits(found) != bits(wanted))
+            assert not different.size, (isa, desc, [v.ravel()[different[:4]] for v in (x, found, wanted)])
+
+
+def test_constant_exponents_of_powers_that_are_known() -> None:
+    x = np.concatenate([arguments(), beside_others()])[None, None, None]
+    for exponent in (1.5, -0.75, 3.0, -130.5, float("inf")):
+        desc = desc_of(dml.ElementWiseConstantPow, x.size, exponent=exponent)
+        (wanted,) = expected(desc, {"input_tensor": x}).values()
+        for isa in ISAS:
+            found = run(isa, desc, x)
+            different = np.flatnonzero(bits(found) != bits(wanted))
+            assert not different.size, (isa, exponent, [v.ravel()[different[:4]] for v in (x, found, wanted)])
 
 
 def test_formulas_that_are_something_else() -> None:

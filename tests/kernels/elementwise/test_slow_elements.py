@@ -17,6 +17,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import emit, levels, settled
 from anydml.kernels.elementwise.key import MapKey
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.schema.operator import Desc
 from every_kernel import without_dot_products
 
@@ -139,7 +140,7 @@ def test_operations_on_slow_elements_are_those_of_float64(name: str, monkeypatch
 def test_functions_of_slow_elements_are_settled(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """For subnormal arguments, and those so large that a tail is subnormal, pairs of float32 decide nothing."""
 
-    def mark(_: str, streams: list[Value]) -> tuple[Value, Value]:
+    def mark(_: NormalForm, streams: list[Value]) -> tuple[Value, Value]:
         (x,) = streams
         return x.body.constant(x.kind, 77), x.compared("eq", x)
 

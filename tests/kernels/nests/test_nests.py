@@ -25,7 +25,7 @@ from anydml.kernels.nests import tuning as nests_tuning
 from anydml.kernels.problem import Problem, problem_of
 from anydml.kernels.reduce import tuning as reduce_tuning
 from anydml.kernels.undecided import state
-from anydml.schema.enumerations import ReduceFunction
+from anydml.schema.enumerations import InterpolationMode, ReduceFunction
 from anydml.schema.expression import Sum, Tensor, as_number, each, equal, exp, first_largest, index
 from anydml.schema.node import number
 from anydml.schema.statement import nest
@@ -332,3 +332,32 @@ def test_a_written_sum_has_the_terms_whose_condition_holds() -> None:
         assert not isinstance(found, str)
         (terms,) = (node for node in found.program.nodes if node.op == "terms")
         assert len(terms.args) == 2 * count  # each with its condition
+
+
+@pytest.mark.parametrize("mode", InterpolationMode)
+@pytest.mark.parametrize("samples", [1, 3])
+def test_samples_next_to_the_edge_between_two_elements(mode: InterpolationMode, samples: int, ran: Any) -> None:
+    """A region begins 1e-30 beside an integer or a half: float64 does not tell which element a sample belongs to."""
+    rng, outputs = np.random.default_rng(8), 0
+    g, roi = TensorDesc(F32, (4, 1, 2, 3)), TensorDesc(F32, (4, 4))
+    image = TensorDesc(F32, (1, 1, 4, 4))
+    for offset in (0.0, 0.5):
+        desc = dml.RoiAlignGrad(
+            input_tensor=None, input_gradient_tensor=g, roi_tensor=roi, batch_indices_tensor=TensorDesc("UINT32", (4,)),
+            output_gradient_tensor=image, output_roi_gradient_tensor=None, reduction_function=ReduceFunction.AVERAGE,
+            interpolation_mode=mode, spatial_scale_x=1.0, spatial_scale_y=1.0, input_pixel_offset=0.5,
+            output_pixel_offset=offset, minimum_samples_per_output=samples, maximum_samples_per_output=samples,
+            align_regions_to_corners=False,
+        )  # fmt: skip
+        compiled_ = dml.Device("cpu").compile(desc)
+        assert compiled_.kernel_name == NAME
+        for _ in range(4):
+            corners = rng.choice([-1e-30, 1e-30, 0, 1, 2, 3, 0.5, 1.5], (4, 4)).astype(np.float32)
+            corners[0] = -1e-30, 0, 3, 1  # the middle sample is 1e-30 beside the edge
+            gradient = hostile_data.values("FLOAT32", g.sizes, rng, "ordinary")
+            inputs = dict(input_gradient_tensor=gradient, roi_tensor=corners, batch_indices_tensor=np.zeros(4, np.uint32))
+            found = np.empty(image.sizes, np.float32)
+            compiled_.bind(**inputs, output_gradient_tensor=found).execute()
+            np.testing.assert_array_equal(bits(found), bits(expected(desc, inputs)["output_gradient_tensor"]))
+            outputs += found.size
+    ran(outputs, 100)

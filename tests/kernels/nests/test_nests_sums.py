@@ -3,6 +3,7 @@ different magnitudes."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,18 @@ from numpy.typing import NDArray
 
 import anydml as dml
 from agreement import SOAK, expected
-from anydml import TensorDesc, operators
+from anydml import DataType, TensorDesc, check, operators
+from anydml.devices.compiled import CompiledOperator
+from anydml.devices.link import link
 from anydml.kernels.code import engine, frames, targets
-from anydml.kernels.nests import emit
+from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.nests import emit, family
 from anydml.kernels.nests import tuning as nests_tuning
+from anydml.kernels.problem import problem_of
 from anydml.kernels.undecided import state
+from anydml.schema.expression import Sum, Tensor, both, each, equal, floor, select
+from anydml.schema.node import number
+from anydml.schema.statement import nest
 from every_kernel import CallsOf
 from tuned import tuned
 
@@ -238,3 +246,25 @@ def test_frames_are_read_from_object_files(size: int) -> None:
         taken = frames.taken(code, target.architecture)
         assert size - 128 <= taken <= size + 128, (target, taken)
     assert engine.within(lambda target, size: FRAME.format(size=size), targets.targets()[-1], emit.FRAME, 5000) is None
+
+
+@pytest.mark.parametrize("isa", ISAS if SOAK > 1 else ISAS[-1:])
+def test_a_term_whose_weight_may_be_above_zero_is_not_left_out(isa: str, shapes: list[Any]) -> None:
+    """In float64, 1 - (p - floor(p)) is 0 for p = -2^-60, and it is not known whether it is above 0. Its element is so large
+    that the other terms are nothing beside it."""
+    operator: Any = operators.find("CAST")
+    x, made = np.zeros((4, 32), np.float32), np.empty((4, 32), np.float32)
+    x[0] = np.ldexp(1.0, np.arange(70, 102))
+    checked = check(operator(input_tensor=TensorDesc.of(x), output_tensor=TensorDesc.of(made)))
+    (i, j), taps = each(x.shape), each((2, 2), "km")
+    below, middle = (p - floor(p) for p in (number(i) - Fraction(1, 2**60), (number(i) + 1) / 7))
+    weights = [select(equal(n, 0), 1 - share, share) for n, share in zip(taps, (below, middle), strict=True)]
+    element = Tensor("input_tensor", x.shape, DataType.FLOAT32)[[2 * taps[0] + taps[1], j]]
+    total = Sum(taps, weights[0] * weights[1] * element, where=both(weights[0] > 0, weights[1] > 0))
+    lowered = family.lower(problem_of(checked, {"output_tensor": nest((i, j), total / 3)}), Machine(isa, 1))
+    assert isinstance(lowered, Lowered)
+    assert any(getattr(key, "weighted", None) is not None for key in shapes)
+    CompiledOperator(checked, NAME, link(lowered)).bind(input_tensor=x, output_tensor=made).execute()
+    for n, row in enumerate(made):
+        wanted = [Fraction(1, 2**60) * (1 - Fraction(n + 1, 7)) / 3 * Fraction(float(v)) for v in x[0]]
+        assert row.tolist() == [float(np.float32(float(w))) for w in wanted], n

@@ -12,9 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+import number_kernels
 import oracle
 from anydml import operators
 from anydml.kernels.code import llvm
+from anydml.kernels.code.targets import targets
+from anydml.kernels.code.values import Value
+from anydml.kernels.numbers.doubled.arithmetic import Precise
+from anydml.kernels.numbers.functions.pairs import Pair
+from anydml.kernels.recurrence import finer
 from bound_cases import STAGES, Case, Inputs, Rng, about_one, cancelling, check, check_extent, normal, printed, wide
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
@@ -104,6 +110,22 @@ def test_no_error_exceeds_its_bound(name: str) -> None:
 @pytest.mark.parametrize("name", FORMS)
 def test_the_claims_of_long_sums_have_their_widths(name: str) -> None:
     check_extent(FORMS[name], name)
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_factors_are_undecided_where_sums_of_their_products_might_overflow(guarded: bool) -> None:
+    """Numbers of 2^400 and more, or with such bounds, whether or not others of the same kernel are undecided."""
+
+    def undecided(x: Value) -> Value:
+        """The lanes of a number, and those of a 1 with a bound that is as large, as bits 0 and 1."""
+        zero, one = x.lift(0.0), x.lift(1.0)
+        guard = x.compared("olt", 0.0) if guarded else None
+        found = [finer.as_factor(Precise(Pair(v, zero), err, guard))[1] for v, err in ((x, zero), (one, x.magnitude()))]
+        return x.body.chosen(found[0], 1.0, zero) + x.body.chosen(found[1], 2.0, zero)
+
+    x = np.array([0.0, 1.0, 2.0**399, 2.0**400, 2.0**500, np.inf, -1.0, -(2.0**400)])
+    made = number_kernels.applied(targets()[-1], undecided, ("double", "double"), x)
+    assert made.tolist() == [0, 0, 0, 3, 3, 2, 3 if guarded else 0, 3]
 
 
 def test_records_are_of_all_cases() -> None:

@@ -205,6 +205,30 @@ def test_infinite_gradients_beside_elements_next_to_their_mean(ran: Any) -> None
     ran(all_outputs_agree(desc, inputs, "reduce:compiled"), 64)
 
 
+def test_a_scale_of_zero_times_a_difference_below_its_error(ran: Any) -> None:
+    """The zero has the sign of x - mean, which float64 does not know; of gradients, that of a sum with such a difference."""
+    m = 2.0**126
+    x = np.array([[m, 2, 2 * m], [1, 1e-30, 2], [-1e20, 1e-10, -2e20], [3, -1e-20, 6]], np.float32)
+    line, parameter = TensorDesc("FLOAT32", x.shape), TensorDesc("FLOAT32", (4, 1))
+    compared = 0
+    for zero in (0.0, -0.0):
+        scale, scales = (np.full((4, n), zero, np.float32) for n in (1, 3))
+        for use_variance in (False, True):
+            desc = dml.MeanVarianceNormalization2(
+                input_tensor=line, scale_tensor=line, bias_tensor=None, output_tensor=line, axes=(1,), use_mean=True,
+                use_variance=use_variance, epsilon=2.0**-10,
+            )  # fmt: skip
+            compared += all_outputs_agree(desc, {"input_tensor": x, "scale_tensor": scales}, "reduce:compiled")
+        for operator in ("BATCH_NORMALIZATION_TRAINING", "BATCH_NORMALIZATION_TRAINING_GRAD"):
+            desc, tensors = training(operator, "FLOAT32", x.shape, parameter.sizes)
+            inputs = {name: np.full(t.sizes, -0.0, np.float32) for name, t in tensors.items()}
+            inputs |= {"input_tensor": x, "scale_tensor": scale}
+            if "input_gradient_tensor" in inputs:
+                inputs["input_gradient_tensor"] = np.array([[-0.5, 0, 1e-45]] * 4, np.float32)
+            compared += all_outputs_agree(desc, inputs, "reduce:compiled")
+    ran(compared, 100)
+
+
 # --- which elements a line standardises ---
 
 SIZES = (3, 40)

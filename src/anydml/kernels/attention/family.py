@@ -9,7 +9,7 @@ import numpy as np
 from anydml.fork_safety import guard
 from anydml.kernels.attention import emit, kept, tuning
 from anydml.kernels.attention.key import LEFT, AttentionKey, KeptKey
-from anydml.kernels.attention.layout import AttentionPlan, count, placed, same_type
+from anydml.kernels.attention.layout import AttentionPlan, count, placed
 from anydml.kernels.attention.layout import kept as kept_placed
 from anydml.kernels.call.steps import At, Rounds
 from anydml.kernels.code import engine
@@ -17,24 +17,16 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.attention import Attention, attention
 from anydml.kernels.matched import lowers
-from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.lists import COUNTERS, any_undecided
 from anydml.kernels.undecided.places import Bitmap, NumberedElements, Numbering, of_bitmaps
-
-MOST = 1 << 20  # keys, and elements of a head; with more, bounds would be too wide to decide anything
 
 
 @lowers(attention)
 def lower(found: Attention, target: Target, problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for a statement of attention."""
     tensors = problem.tensors
-    data_type = same_type(found, tensors)
-    if data_type not in SINGLES:
-        return Refused("the elements are no floats of 32 or 16 bits, all of one type")
-    if max(found.row.size, found.head.size) > MOST:
-        return Refused(f"sums have more than {MOST} terms")
     made = placed(found, tensors)
     if isinstance(made, str):
         return Refused(made)
@@ -61,7 +53,7 @@ def lower(found: Attention, target: Target, problem: Problem, machine: Machine) 
     phases.append([[COUNTERS.step(ending, table=At("constants"), count=len(counters), base=At("scratch"))]])
     name = found.output.name
     places = numbered(found, plan.undecided_row)
-    elements = NumberedElements(name, places, Decision(problem.statement[name], data_type, target))
+    elements = NumberedElements(name, places, Decision(problem.statement[name], tensors[name].data_type, target))
     bitmap = Bitmap(elements, plan.undecided // 8, plan.undecided_rows * plan.undecided_row // 8)
     return Lowered(
         target,

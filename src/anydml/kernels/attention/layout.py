@@ -17,11 +17,15 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.match.attention import Attention, Kept
 from anydml.kernels.match.joined import Joined, ReadElement
+from anydml.kernels.numbers.singles import SINGLES
 from anydml.schema.node import Variable
 from anydml.tensor import DataType, TensorDesc
 
 Tensors = Mapping[str, TensorDesc]
 Numbers = dict[str, "At | int"]
+
+
+MOST = 1 << 20  # keys, and elements of a head; with more, bounds would be too wide to decide anything
 
 
 class KernelArguments(NamedTuple):
@@ -101,7 +105,11 @@ def _lengths(length: int | ReadElement, tensors: Tensors, roles: Mapping[str, Va
 
 
 def placed(a: Attention, tensors: Tensors) -> KernelArguments | str:
-    """The arguments for attention, or the reason why the statement reads its tensors in an unsupported way."""
+    """The arguments for attention, or the reason why no kernel computes it."""
+    if _same_type(a, tensors) not in SINGLES:
+        return "the elements are no floats of 32 or 16 bits, all of one type"
+    if max(a.row.size, a.head.size) > MOST:
+        return f"sums have more than {MOST} terms"
     o, p, r, s, c = a.variables
     roles = {"o": o, "p": p, "r": r, "s": s, "c": c, "h": _more_than_one(a.head), "t": _more_than_one(a.row)}
     numbers = _address(a.output, tensors, roles, "output")
@@ -233,7 +241,7 @@ class AttentionPlan:
         return [self.own * piece for piece in range(self.threads)]
 
 
-def same_type(a: Attention, tensors: Tensors) -> DataType | None:
+def _same_type(a: Attention, tensors: Tensors) -> DataType | None:
     """The type of all floats, or None where there are several."""
     sources = (a.query, a.key.before, a.key.after, a.value.before, a.value.after)
     elements = [e for s in sources if s is not None for e in s if e is not None] + ([a.term] if a.term is not None else [])

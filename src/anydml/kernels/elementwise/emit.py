@@ -55,8 +55,8 @@ class Kernel:
         finer = [finer_stage(body.target, key, level) for level in key.levels[1:]] if key.listed else []
         if finer:
             finer.append(again(body.target, key))
-            if (name := settled.function(key.formula)) in settled.APART:
-                finer.append(known(body.target, key, name))
+            if settled.function(key.formula) in settled.APART:
+                finer.append(known(body.target, key))
         if self.slow is not None and not key.listed:
             finer.append(slowly(body.target, key))
         declared = dict.fromkeys([*body.declared, *(line for _, lines in finer for line in lines)])
@@ -241,7 +241,7 @@ class Kernel:
                 there = called(body, "known", pointers, lanes)
                 made = body.loaded(made.kind, pointers[-1])
             else:
-                results, where = settled.settled(name, streams)
+                results, where = settled.settled(self.key.formula, streams)
                 there, made = lanes_as_bits(where), body.chosen(where, results, made)
             bits = body.op(f"and i64 {bits}, {body.op(f'xor i64 {there}, -1')}")
             found.append((made, bits, first))

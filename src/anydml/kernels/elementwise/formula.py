@@ -28,8 +28,6 @@ from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
-# representations of numbers that are not float32 ("float64": of all numbers), the cheapest first
-LEVELS = ("paired", "wide", "float64", "doubled")
 TIES = "ties"  # as "wide", of elements that may be ties
 
 

@@ -6,12 +6,15 @@ import math
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 from anydml.exact.formats import wrapped
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.sloped import SlopedLine
 from anydml.kernels.elementwise.standardised import LineMoments
 from anydml.kernels.match.constants import bits_of
+from anydml.kernels.match.normal_form import Node
 from anydml.kernels.numbers import singles, wholes
 from anydml.kernels.numbers.floats import numbers, rounding
 from anydml.kernels.numbers.floats.numbers import Number
@@ -113,3 +116,11 @@ def stored_item(body: Body, item: Item, data_type: DataType, lanes: int, *, inte
         if integral or (low <= item.low and item.high <= high):
             return rounding.stored(item, data_type, integral=True)
     return rounding.stored(number_of(body, item, lanes), data_type, integral=integral)
+
+
+def single_constant(node: Node) -> float | None:
+    """The number that a node is, if it is constant and a float32."""
+    if node.op != "constant" or not isinstance(node.data.value, Fraction) or abs(node.data.value) >= 2**128:
+        return None
+    made = float(np.float32(node.data.value))
+    return made if Fraction(made) == node.data.value else None

@@ -16,8 +16,9 @@ from anydml.tensor import DataType
 class MapKey(NamedTuple):
     """A map without its sizes and strides. layouts: of each stream along a row, the output last; outer: dimensions of rows.
 
-    stream: whether stores are non-temporal. levels: of `formula.LEVELS`; the first computes all elements, each further one
-    those that the one before leaves undecided. listed: whether the first leaves any undecided.
+    stream: whether stores are non-temporal. levels: representations of numbers that are not float32, from "paired" to "wide",
+    "float64" (of all numbers) and "doubled". The first computes all elements, each further one those that the one before leaves
+    undecided. listed: whether the first leaves any undecided.
     """
 
     formula: NormalForm

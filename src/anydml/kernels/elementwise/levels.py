@@ -173,11 +173,11 @@ def slowly(target: Target, key: MapKey) -> tuple[str, list[str]]:
     return _group_by_group("slowly", target, key, lambda streams, made: element(made.body, key, streams, "float64"))
 
 
-def known(target: Target, key: MapKey, name: str) -> tuple[str, list[str]]:
+def known(target: Target, key: MapKey) -> tuple[str, list[str]]:
     """`i64 @known(ptr stream, .., ptr made, i64 n)`: those of n elements that are known without being computed, and which."""
 
     def found(streams: list[Value], made: Value) -> tuple[Value, Value]:
-        results, where = settled.settled(name, streams)
+        results, where = settled.settled(key.formula, streams)
         return made.body.chosen(where, results, made), where
 
     return _group_by_group("known", target, key._replace(lanes=min(key.lanes, target.vector_bytes // 4)), found)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from fractions import Fraction
 from typing import cast
-
-import numpy as np
 
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import sloped, standardised
 from anydml.kernels.elementwise.formula import FormulaWalk
-from anydml.kernels.elementwise.items import Item, LoadedElement, as_number
+from anydml.kernels.elementwise.items import Item, LoadedElement, as_number, single_constant
 from anydml.kernels.elementwise.regrouping import ELEMENT, LINE, SLOPED, SLOPED_LINE, differing
 from anydml.kernels.match.normal_form import Node, NormalForm
 from anydml.kernels.numbers.floats.numbers import Number, settled
@@ -92,8 +89,8 @@ def _clamps(formula: NormalForm) -> tuple[int | None, list[tuple[str, float]]]:
     """The base and the limits of a formula, in order."""
     p, found = len(formula) - 1, list[tuple[str, float]]()
     while formula[p].op in ("max", "min", "same"):
-        limits = [value for a in formula[p].args if (value := _limit(formula[a])) is not None]
-        others = [a for a in formula[p].args if _limit(formula[a]) is None]
+        limits = [value for a in formula[p].args if (value := single_constant(formula[a])) is not None]
+        others = [a for a in formula[p].args if single_constant(formula[a]) is None]
         if len(others) != 1:
             return None, []
         found = [(formula[p].op, value) for value in limits] + found
@@ -121,11 +118,3 @@ def _is_but_zeros(formula: NormalForm) -> bool:
 
 def _is_zero(node: Node) -> bool:
     return node.op == "constant" and node.data.value == 0
-
-
-def _limit(node: Node) -> float | None:
-    """The number that a node is, if it is constant and a float32."""
-    if node.op != "constant" or not isinstance(node.data.value, Fraction) or abs(node.data.value) >= 2**128:
-        return None
-    made = float(np.float32(node.data.value))
-    return made if Fraction(made) == node.data.value else None

@@ -2,6 +2,7 @@
 
 These are NaN, limits far out, zeros, powers out of range, and results of arguments so small that they are nearly equal
 to half the argument, or from 1/2 plus a quarter of it. Where the latter is a tie, the sign of the difference decides.
+Of types of 16 bits, pairs leave few results undecided but those that are NaN or infinite: of logarithms and of powers.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.match.normal_form import Node, NormalForm, normal_form
-from anydml.kernels.numbers.floats.rounding import rounded_to_whole
+from anydml.kernels.elementwise.items import single_constant
+from anydml.kernels.match.normal_form import NormalForm
+from anydml.kernels.numbers import singles
+from anydml.kernels.numbers.floats.rounding import SIXTEEN_BIT, rounded_to_whole
 from anydml.kernels.numbers.functions import paired
 from anydml.kernels.numbers.functions.approximate import at_most
 from anydml.kernels.numbers.functions.paired_powers import halved_exponent
@@ -25,10 +28,6 @@ LEVEL = 2.0**-26  # below, e^x rounds to 1, and x - x^3 / 3 to x
 ERF_SLOPE, ERF_TINY = 2 / math.sqrt(math.pi), 2.0**-30  # beside 2 x / sqrt(pi), the next term is below 2^-60 of it
 ONE = 127 << 23  # the bits of 1
 SECOND_BINADE = 2 << 23  # a float32 with lower bits than these is 2^-149 times its bits
-
-_POWER = normal_form(
-    (Node("stream", (), (0, DataType.FLOAT32)), Node("stream", (), (1, DataType.FLOAT32)), Node("pow", (0, 1), None))
-)
 
 
 class Ends(NamedTuple):
@@ -56,9 +55,12 @@ APART = {"pow", *ENDS} - {"log"}  # they are in a function of their own, so that
 
 def function(formula: NormalForm) -> str | None:
     """The function that a formula applies to its elements, if some of its results are known."""
-    if formula == _POWER:
+    if _is_power(formula):
         return "pow"
-    if [node.data for node in formula if node.op == "stream"] != [(0, DataType.FLOAT32)]:
+    streams = [node.data for node in formula if node.op == "stream"]
+    if [node.op for node in formula] == ["stream", "log"] and streams[0][1] in (DataType.FLOAT32, *SIXTEEN_BIT):
+        return "log"
+    if streams != [(0, DataType.FLOAT32)]:
         return None
     others = [node for node in formula if node.op not in ("stream", "same")]
     ops = [node.op for node in others]
@@ -69,13 +71,36 @@ def function(formula: NormalForm) -> str | None:
     return ops[0] if len(ops) == 1 and ops[0] in ENDS and ops[0] != "gelu" else None
 
 
-def settled(name: str, streams: Sequence[Value]) -> tuple[Value, Value]:
-    """The bits of results, and the lanes in which these are known; streams: the bits of the arguments."""
-    x, *others = (bits.cast(bits.kind.of("float")) for bits in streams)
-    if others:
-        return _power(x, *others)
+def _is_power(formula: NormalForm) -> bool:
+    """Whether a formula is a power of streams of one type, whose exponent may be a constant."""
+    if len(formula) != 3 or formula[-1].op != "pow":
+        return False
+    base, exponent = (formula[a] for a in formula[-1].args)
+    types = {node.data[1] for node in (base, exponent) if node.op == "stream"}
+    if base.op != "stream" or len(types) != 1 or not types <= {DataType.FLOAT32, *SIXTEEN_BIT}:
+        return False
+    return exponent.op == "stream" or single_constant(exponent) is not None
+
+
+def settled(formula: NormalForm, streams: Sequence[Value]) -> tuple[Value, Value]:
+    """The bits of a formula's results, and the lanes in which these are known; streams: the bits of the arguments."""
+    (data_type,) = {node.data[1] for node in formula if node.op == "stream"}
+    name, numbers = function(formula), [singles.widened(bits, data_type) for bits in streams]
+    assert name is not None
+    if name == "pow":
+        base, exponent = (formula[a] for a in formula[-1].args)
+        x = numbers[base.data[0]]
+        made, known = _power(x, numbers[exponent.data[0]] if exponent.op == "stream" else x.lift(single_constant(exponent)))
+    else:
+        made, known = _of_one(name, numbers[0], data_type)
+    return (made if data_type == DataType.FLOAT32 else singles.narrowed(made.cast(numbers[0].kind), data_type)), known
+
+
+def _of_one(name: str, x: Value, data_type: DataType) -> tuple[Value, Value]:
+    """The bits of float32 results, and the lanes in which they are known."""
     body = x.body
-    made, known = _inside(name, x)
+    # what is inside is rounded to float32
+    made, known = _inside(name, x) if data_type == DataType.FLOAT32 else (x.bits(), x.compared("une", x))
     ends = ENDS[name]
 
     def put(where: Value, value: float) -> None:

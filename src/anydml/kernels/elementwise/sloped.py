@@ -24,7 +24,7 @@ from anydml.tensor import DataType
 class SlopedLine(NamedTuple):
     """Numbers and bounds that a line shares; the error of an element is share |y| + slope |e| + base. None means absent.
 
-    near: the error of n.
+    near: the error of n. parts: slope and base of d + e c.
     limits: a float32 factor of |z| and a float32 constant, whose sum |y| has to reach, as in `standardised`.
     """
 
@@ -33,6 +33,7 @@ class SlopedLine(NamedTuple):
     near: Value
     c: Value
     a: Value | None
+    parts: tuple[Value, Value]
     share: Value
     slope: Value
     base: Value
@@ -55,6 +56,7 @@ def line(roles: str, numbers: Sequence[Number]) -> SlopedLine:
     size = c.wide().magnitude()
     slope = q + size * (4 * U)
     base = o + (size + q) * p
+    parts = slope * SLACK, base * SLACK
     share, a = m.body.constant(size.kind, ROUNDED * SLACK), None
     if "a" in of:
         share, unsure = shares(of["a"])
@@ -65,16 +67,15 @@ def line(roles: str, numbers: Sequence[Number]) -> SlopedLine:
     slope, base, guard = slope * SLACK, base * SLACK, either(*guards)
     # e is at most |z| + |n|
     _, of_z, least = limits_of(share, slope, (base + slope * n.wide().magnitude()) * SLACK, guard)
-    return SlopedLine(m.wide(), n.wide(), p, c.wide(), a, share, slope, base, guard, (of_z, least))
+    return SlopedLine(m.wide(), n.wide(), p, c.wide(), a, parts, share, slope, base, guard, (of_z, least))
 
 
 def element(shared: SlopedLine, x: Number, z: Number) -> Standardised:
     """The elements of a group in a line."""
     body = x.body
     d, e = x.wide() - shared.m, z.wide() - shared.n
-    y = body.fused(e, shared.c, d)
-    if shared.a is not None:
-        y = y * shared.a
+    total = body.fused(e, shared.c, d)
+    y = total if shared.a is None else total * shared.a
     bound = once(lambda: body.fused(y.magnitude(), shared.share, body.fused(e.magnitude(), shared.slope, shared.base)))
     single = z.single
     assert single is not None, "elements are float32 numbers"
@@ -84,7 +85,12 @@ def element(shared: SlopedLine, x: Number, z: Number) -> Standardised:
         # be 0, the sign of e is not known
         minus = d.bits().compared("eq", -(1 << 63))
         unsure = e.magnitude().compared("ole", shared.near) & shared.near.compared("une", 0.0)
-        return minus | (unsure & shared.c.magnitude().compared("oeq", math.inf))
+        unknown = minus | (unsure & shared.c.magnitude().compared("oeq", math.inf))
+        if shared.a is None:
+            return unknown
+        # a product with 0 has the sum's sign, which is not known within the sum's error
+        either_sign = total.magnitude().compared("ole", body.fused(e.magnitude(), *shared.parts))
+        return unknown | (either_sign & shared.a.compared("oeq", 0.0))
 
     def known(data_type: DataType) -> tuple[Value, Value]:
         made = y.converted("fptrunc", single.kind)

@@ -213,7 +213,7 @@ def _by_role(roles: str, numbers: Sequence[Number]) -> Mapping[str, list[Number]
 
 
 class Standardised(NamedTuple):
-    """A standardised element. doubt: the lanes where an infinity or NaN depends on the error of m.
+    """A standardised element. doubt: the lanes where an infinity, NaN or the sign of a zero depends on the error of m.
 
     known: for a data type, the elements as float32, and where they are certain; None if there is no such test. ends: for a
     data type of 16 bits, float32 below and above the element, or NaN; None if these are not known. zeros: for the elements of
@@ -274,8 +274,8 @@ def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Stand
         assert shared.near is not None
         # d may be 0, or have either sign; products with NaN are NaN
         unsure = d.magnitude().compared("ole", shared.near) & shared.near.compared("une", 0.0)
-        infinite = either(*(f.magnitude().compared("oeq", float("inf")) for f in (shared.a, g) if f is not None))
-        return unsure & ~unsure if infinite is None else unsure & infinite
+        signed = either(*(f.compared("oeq", 0.0) | f.magnitude().compared("oeq", float("inf")) for f in factors if f is not d))
+        return unsure & ~unsure if signed is None else unsure & signed
 
     singles = [n.single for n in (*of.get("g", ()), *of.get("b", ()))]
     alone = shared.m is None and b is None  # a zero stays one
@@ -356,7 +356,7 @@ def _of_product(shared: LineSingles, y: Value, rel: Value) -> Value:
 
 
 def are_known(y: Value, made: Value, limit: Value, data_type: DataType, *, certain: bool) -> Value:
-    """Where the numbers within `KNOWN` |y| of y are stored as one element; made: y rounded to float32.
+    """The lanes in which all numbers within `KNOWN` |y| of y are stored as one element; made: y rounded to float32.
 
     limit: what |y| has to reach, infinite where nothing is known; certain: whether it is known not to be NaN.
     """

@@ -66,18 +66,18 @@ def _written_out(walk: NestWalk, args: Sequence[int], kind: str) -> Item:
         return total
     neutral = {"sum": -0.0, "max": -math.inf, "min": math.inf}[kind]
     found: Real | None = None
-    some: Value | None = None
+    some = items.truth(body, False)
     for place, there in terms:
         term = masked(walk.real(place), there, neutral)
-        some = None if there.known else there.mask if found is None else either(some, there.mask) if some is not None else None
+        some = some.joined("either", there)
         if found is None:
             found = term
         else:
             found = arithmetic.add(found, term) if kind == "sum" else decisions.extreme(found, term, largest=kind == "max")
     if found is None:
         return items.whole(body, 0)
-    if kind == "sum" and some is not None:  # an empty sum is +0
-        return decisions.select(Truth(some), found, real.fraction(body, real.ONE * 0))
+    if kind == "sum" and not some.known:  # an empty sum is +0
+        return decisions.select(some, found, real.fraction(body, real.ONE * 0))
     return found
 
 

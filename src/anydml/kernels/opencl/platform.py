@@ -134,9 +134,6 @@ class Opened:
         exact = device.device.single_fp_config & self.use.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
         self.options = f"{OPTIONS} -cl-fp32-correctly-rounded-divide-sqrt -DSINGLE_IS_EXACT" if exact else OPTIONS
         self.most_bytes = int(device.device.max_mem_alloc_size)
-        self.global_bytes = int(device.device.global_mem_size)
-        self.local_bytes = int(device.device.local_mem_size)
-        self.most_group = int(device.device.max_work_group_size)
         self.units = int(device.device.max_compute_units)
         self._own: list[Any] = [self.context, self.queue]
         _inherited.add(self)
@@ -212,11 +209,9 @@ class Opened:
         with guard:
             return self.use.Kernel(program, name)
 
-    def launch(self, kernel: Any, items: int, group: int = GROUP, offset: int = 0) -> None:
+    def launch(self, kernel: Any, items: int, group: int = GROUP) -> None:
         """Enqueue at least so many work items, in whole groups."""
-        self.use.enqueue_nd_range_kernel(
-            self.queue, kernel, (-(-items // group) * group,), (group,), (offset,) if offset else None
-        )
+        self.use.enqueue_nd_range_kernel(self.queue, kernel, (-(-items // group) * group,), (group,))
 
     def paced(self, units: int) -> None:
         """Note work that was enqueued, and wait for the queue if it has so much that Ctrl-C would wait for long."""

@@ -518,6 +518,20 @@ def _dropped(p: Precision) -> str:
   %w = add {p.w} %w5, %lack"""
 
 
+def _product_beside_zero(p: Precision, most: str, below: str, exponent: str, add: str, low: str, high: str) -> str:
+    """A product or quotient beside zero, with the logarithm of %a plus or minus an interval of that of %b."""
+    return f"""  %loga = call {{ double, double }} @logarithm(ptr %a)
+  %logb = call {{ double, double }} @logarithm(ptr %b)
+  call void @put_beside_zero(ptr %out, {p.w} {most}, i1 {below}, i64 {exponent})
+  %la = extractvalue {{ double, double }} %loga, 0
+  %ha = extractvalue {{ double, double }} %loga, 1
+  %lb = extractvalue {{ double, double }} %logb, 0
+  %hb = extractvalue {{ double, double }} %logb, 1
+  %l = {add} double %la, {low}
+  %h = {add} double %ha, {high}
+  call void @put_logarithm(ptr %out, double %l, double %h)"""
+
+
 def _multiply(p: Precision) -> str:
     return f"""
 define internal {p.w} @times({p.w} %x, {p.w} %y) noinline {{
@@ -559,16 +573,7 @@ zero:
   %xa = add {p.w} %x, %a.w
   %most = {_times(p, "%xa", "%yb")}
   %below = icmp ne i64 %sa, %sb
-  %loga = call {{ double, double }} @logarithm(ptr %a)
-  %logb = call {{ double, double }} @logarithm(ptr %b)
-  call void @put_beside_zero(ptr %out, {p.w} %most, i1 %below, i64 %e0)
-  %la = extractvalue {{ double, double }} %loga, 0
-  %ha = extractvalue {{ double, double }} %loga, 1
-  %lb = extractvalue {{ double, double }} %logb, 0
-  %hb = extractvalue {{ double, double }} %logb, 1
-  %l = fadd double %la, %lb
-  %h = fadd double %ha, %hb
-  call void @put_logarithm(ptr %out, double %l, double %h)
+{_product_beside_zero(p, "%most", "%below", "%e0", "fadd", "%lb", "%hb")}
   ret void
 ball:
   %w1 = {_times(p, "%x", "%b.w")}
@@ -611,16 +616,7 @@ zero:
   %eab = sub i64 %a.e, %b.e
   %ez = add i64 %eab, %zb64
   %et = sub i64 %ez, {p.wide - 2}
-  %loga = call {{ double, double }} @logarithm(ptr %a)
-  %logb = call {{ double, double }} @logarithm(ptr %b)
-  call void @put_beside_zero(ptr %out, {p.w} %xa, i1 %turns, i64 %et)
-  %la = extractvalue {{ double, double }} %loga, 0
-  %ha = extractvalue {{ double, double }} %loga, 1
-  %lb = extractvalue {{ double, double }} %logb, 0
-  %hb = extractvalue {{ double, double }} %logb, 1
-  %l = fsub double %la, %hb
-  %h = fsub double %ha, %lb
-  call void @put_logarithm(ptr %out, double %l, double %h)
+{_product_beside_zero(p, "%xa", "%turns", "%et", "fsub", "%hb", "%lb")}
   ret void
 ball:
   %zx = call {p.w} @llvm.ctlz.{p.w}({p.w} %x, i1 false)

@@ -19,7 +19,7 @@ from anydml.onnx.nodes import Node
 from anydml.onnx.types import BOOL
 from anydml.onnx.values import Value, converted, padded, reshape, symbolic, transpose
 
-INT32, UINT8 = np.dtype(np.int32), np.dtype(np.uint8)
+INT32 = np.dtype(np.int32)
 
 
 def attention(

@@ -13,8 +13,6 @@ from anydml.onnx.mapping.normalization import in_groups, inverse_deviation, mean
 from anydml.onnx.nodes import Node
 from anydml.onnx.values import Value, gathered, part, reshape, transpose
 
-FLOAT32 = np.dtype(np.float32)
-
 
 def skip_normalization(use_mean: bool) -> Callable[..., Any]:
     """The mapping of SkipLayerNormalization, or of the simplified one, which has no mean and no beta.

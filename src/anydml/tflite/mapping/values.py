@@ -147,10 +147,6 @@ def dequantised(w: Value, of: Tensor) -> Value:
     return products_in_float32(centred, q.scales.reshape(shape))
 
 
-def axes_along(sizes: Sequence[int], axis: int, count: int) -> tuple[int, ...]:
-    return (*sizes[:axis], count, *sizes[axis + 1 :])
-
-
 def squeezed(x: Value, sizes: Sequence[int]) -> Value:
     """A tensor with other sizes; without dimensions, it has sizes (1,)."""
     return reshape(x, tuple(sizes) or (1,))

@@ -144,12 +144,12 @@ def adaptive_average(count: int) -> Mapping:
         if all(a % b == 0 for a, b in zip(own, wanted, strict=True)):
             step = [a // b for a, b in zip(own, wanted, strict=True)]
             return average_pool(count)(n, x, step, step)
-        return _of_parts(n, x, wanted, "AVERAGE")
+        return _of_parts(x, wanted, "AVERAGE")
 
     return mapping
 
 
-def _of_parts(n: Node, x: Value, wanted: Sequence[int], function: str) -> Value:
+def _of_parts(x: Value, wanted: Sequence[int], function: str) -> Value:
     """A reduction of each of the parts that overlap, joined along the dimensions one after another."""
     first = x.ndim - len(wanted)
 
@@ -172,22 +172,22 @@ def adaptive_max(n: Node, x: Value, sizes: Any) -> Any:
     wanted = each(sizes, 2)
     own = x.shape[-2:]
     if any(a % b for a, b in zip(own, wanted, strict=True)):
-        return [_of_parts(n, x, wanted, "MAX"), None]
+        return [_of_parts(x, wanted, "MAX"), None]
     step = [a // b for a, b in zip(own, wanted, strict=True)]
     return max_pool(2, True)(n, x, step, step)
 
 
 def nearest(n: Node, x: Value, sizes: Any, *scales: Any) -> Value:
     """RESAMPLE3 to the element at floor(index / scale)."""
-    return _resampled(n, x, sizes, scales, False, True)
+    return _resampled(x, sizes, scales, False, True)
 
 
 def linear(n: Node, x: Value, sizes: Any, aligned: bool, *scales: Any) -> Value:
     """RESAMPLE3 with linear weights, which are exact: one rounding."""
-    return _resampled(n, x, sizes, scales, aligned, False)
+    return _resampled(x, sizes, scales, aligned, False)
 
 
-def _resampled(n: Node, x: Value, sizes: Any, scales: Sequence[Any], aligned: bool, nearest: bool) -> Value:
+def _resampled(x: Value, sizes: Any, scales: Sequence[Any], aligned: bool, nearest: bool) -> Value:
     count = x.ndim - 2
     own = x.shape[2:]
     given: list[Any] = [None] * count

@@ -11,8 +11,12 @@ import pytest
 import anydml as dml
 import hostile_data
 import oracle
-from anydml.kernels.code import llvm
-from anydml.kernels.contract.weights import plan
+from anydml.kernels.call.address import address_of
+from anydml.kernels.call.steps import prepared, table
+from anydml.kernels.code import engine, llvm
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.weights import packing, panels, plan
+from anydml.kernels.contract.weights.factor import WeightsFactor
 from drawn_contractions import Rng, pick
 from every_kernel import SOAK, Compared, Ran, without_dot_products
 
@@ -113,6 +117,32 @@ def test_oracle(dtype: str, m: int) -> None:
     attributes = {"trans_a": "NONE", "trans_b": "TRANSPOSE", "alpha": 1.0, "beta": 0.0}
     wanted = oracle.compute("GEMM", attributes, {"a_tensor": x, "b_tensor": w}, asked)["output_tensor"]
     assert made.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("target", without_dot_products(), ids=lambda t: t.name)
+def test_a_panel_has_zeros_behind_the_last_group(target: Target, bits: int) -> None:
+    """Not the weights that follow in memory, which belong to no column of the panel."""
+    rng = np.random.default_rng(bits)
+    across = 2 * packing.GROUP // (target.vector_bytes // 8) * (1 if target.vector_bytes < 64 else 2)
+    width, groups, rows, terms = across * target.vector_bytes // 8, 3, 5 * packing.GROUP, 128
+    elements = rng.integers(1, 1 << bits, (rows, terms)).astype(np.uint8)
+    scales = (rng.random((rows, 4)) + 0.5).astype(np.float32)
+    w = WeightsFactor(dml.DataType.FLOAT32, (rows, terms), False, bits, elements, scales, np.zeros((rows, 4), np.uint8))
+    packed = packing.packed(w, target)
+    panels_ = -(-groups * packing.GROUP // width)
+    into, norms = np.full((panels_, terms, width), np.nan, np.float32), np.zeros(rows)
+    given = dict(words=packed.words, scales=packed.scales, zeros=packed.zeros, into=into, norms=norms, groups=groups)
+    given |= {"from": packed.norms, "units": packed.units, "blocks": packed.blocks, "panels": panels_, "panel": into[0].nbytes}
+    given |= {"group_words": packed.group_bytes, "group_scales": packing.GROUP * packed.blocks * 4}
+    given |= {"group_zeros": packing.GROUP * packed.blocks, "block_units": max(1, w.block // packed.unit)}
+    numbers = [address_of(x) if isinstance(x, np.ndarray) else x for x in (given[n] for n in panels.ARGUMENTS.names)]
+    code = engine.compiled(panels.packed, target, packed.key, across)
+    assert not prepared([table(code, np.array([numbers], np.int64))], target, (packed, into, norms))()
+    wanted = np.zeros((panels_ * width, terms), np.float32)
+    wanted[: groups * packing.GROUP] = w.dequantised()[: groups * packing.GROUP]
+    assert panels_ * width > groups * packing.GROUP
+    assert (into.transpose(0, 2, 1).reshape(-1, terms) == wanted).all()
 
 
 @pytest.mark.parametrize("stage", ["second", "third", "exact"])

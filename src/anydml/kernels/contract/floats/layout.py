@@ -81,7 +81,7 @@ class _Test(NamedTuple):
 
 def layout(c: Contraction, problem: Problem, columns_of: int | None = None) -> FloatLayout | str:
     """The layout of a contraction, or the reason why it has none. columns_of: the factor of columns, if both are possible."""
-    tests = [_tests(f, (*c.variables, *c.terms)) for f in c.factors]
+    tests = [_tests(f) for f in c.factors]
     if all(tests):
         return "both factors are read outside of their tensors"
     names = {c.output, *(f.name for f in c.factors), *(s.name for s in c.streams if s.name)} - {SUM}
@@ -184,7 +184,7 @@ def _stream(s: Any, steps: Mapping[str, Sequence[int]], variables: Sequence[Vari
     return at, {v: sum(a * b for a, b in zip(step, strides, strict=True)) for v, step in zip(variables, s.steps, strict=True)}
 
 
-def _tests(f: Factor, variables: Sequence[Variable]) -> list[_Test]:
+def _tests(f: Factor) -> list[_Test]:
     """The dimensions in which a factor may be read outside of its tensor."""
     found = []
     for index, size in zip(f.at, f.sizes, strict=True):

@@ -36,7 +36,6 @@ from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.places import Bitmap, NumberedElements, in_order, of_bitmaps
 from anydml.tensor import DataType, TensorDesc, limits
 
-NAME = "contract.quantised:compiled"
 FEW = 1 << 14  # with fewer outputs, one thread rounds
 FARTHEST = 2.0**30  # estimates below this are int32
 FEW_TERMS = 64  # sums with at most this many terms are short

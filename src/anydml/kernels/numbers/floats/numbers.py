@@ -24,7 +24,7 @@ from anydml.tensor import DataType
 U = 2.0**-53
 SLACK = 1 + 2.0**-20  # for the roundings of bounds themselves
 FAR = 2.0**1000  # float64 values beyond this, or below 1 / FAR, may have lost digits
-SINGLE, HALF = known_of(DataType.FLOAT32), known_of(DataType.FLOAT16)
+SINGLE = known_of(DataType.FLOAT32)
 Lazy = Callable[[], Value]
 
 

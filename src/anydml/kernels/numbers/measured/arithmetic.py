@@ -13,10 +13,10 @@ from anydml.kernels.numbers.lanes import broadcast, either, in_lanes
 from anydml.kernels.numbers.measured.real import DIVISORS, DOUBLE, ONE, SLACK, TINY, Real, U, fraction, kept, ranged, sum_of
 
 
-def _is_binary(x: Fraction, most: int = 100) -> bool:
+def _is_binary(x: Fraction) -> bool:
     """Whether a fraction is a power of two, not too far from 1."""
     n, d = abs(x.numerator), x.denominator
-    return n & (n - 1) == 0 and d & (d - 1) == 0 and abs(n.bit_length() - d.bit_length()) < most
+    return n & (n - 1) == 0 and d & (d - 1) == 0 and abs(n.bit_length() - d.bit_length()) < 100
 
 
 def times(x: Real, k: int | Fraction) -> Real:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from anydml.kernels.attention.family import MOST, numbered
+from anydml.kernels.attention.family import numbered
 from anydml.kernels.attention.key import AttentionKey, KeptKey
-from anydml.kernels.attention.layout import count, kept, placed, same_type
+from anydml.kernels.attention.layout import count, kept, placed
 from anydml.kernels.code.targets import Target
 from anydml.kernels.evaluate.tally import Counted
 from anydml.kernels.kernel import Built, DeviceCall, DeviceMemory, Machine, Refused
 from anydml.kernels.match.attention import Attention, attention
 from anydml.kernels.matched import lowers
-from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.opencl.attention.calls import AttentionCall, KeptCall, Output, whole
 from anydml.kernels.opencl.calls import Workspace, unbound
 from anydml.kernels.opencl.overlap import Copies
@@ -26,11 +25,6 @@ MOST_ROWS = 1 << 30  # queries or keys, which kernels number in 32 bits
 def lower(found: Attention, host: Target, problem: Problem, machine: Machine) -> Built | Refused:
     """A statement of attention, in pieces of batches and queries."""
     tensors = problem.tensors
-    data_type = same_type(found, tensors)
-    if data_type not in SINGLES:
-        return Refused("the elements are no floats of 32 or 16 bits, all of one type")
-    if max(found.row.size, found.head.size) > MOST:
-        return Refused(f"sums have more than {MOST} terms")
     made = placed(found, tensors)
     if isinstance(made, str):
         return Refused(made)
@@ -47,7 +41,7 @@ def lower(found: Attention, host: Target, problem: Problem, machine: Machine) ->
         others.append(more)
     name = found.output.name
     row = -(-n["columns"] // 64) * 8
-    decision = Decision(problem.statement[name], data_type, host)
+    decision = Decision(problem.statement[name], tensors[name].data_type, host)
     inputs = tuple(x for x in tensors if x not in problem.statement)
     output = Output(name, tensors[name], inputs, numbered(found, row), decision)
     batches = count(*found.variables[:2])

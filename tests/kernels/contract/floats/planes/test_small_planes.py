@@ -15,6 +15,8 @@ from anydml import DataType, TensorDesc
 from anydml.kernels.code import llvm
 from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.packed import flat_panels
+from anydml.kernels.contract.floats.planes import plan as planes_plan
+from anydml.kernels.contract.floats.planes import seen
 from anydml.kernels.windows import narrow
 from anydml.kernels.windows import tuning as windows_tuning
 from drawn_contractions import Bound, Rng, activation, left_undecided, named, pick, run, some
@@ -116,6 +118,59 @@ def test_exact_sums_with_a_bias(isa: str, flat: list[bool], ran: Ran, monkeypatc
     assert all(flat)
     assert not sum(counts)
     ran(bound.executed, 2 * 3 * 8 * 64)
+
+
+@pytest.mark.parametrize("isa", ISAS if SOAK > 1 else ISAS[-1:])
+def test_whole_strips_leave_no_half_strip_to_note(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a band of zeros, all vectors of all strips are noted; others would be written over the list of the band before.
+
+    There, sums of 1, 2^-24 and 2^-70 are listed: float64 has them as ties.
+    """
+    tuned(monkeypatch, tuning, alone=0, band=16 * 32 * 4)
+    x, f = TensorDesc(F32, (1, 2, 48, 32)), TensorDesc(F32, (2, 1, 3, 3))
+    desc = planes(
+        np.random.default_rng(0), input_tensor=x, filter_tensor=f, bias_tensor=None, output_tensor=x, dilations=(1, 1),
+        mode="CROSS_CORRELATION", start_padding=(1, 1), end_padding=(1, 1), group_count=2, fused_activation=None,
+    )  # fmt: skip
+    bound = Bound(desc, dml.Device(isa=isa, threads=1), at_end=True)
+    for array in bound.inputs.values():
+        array[...] = 0
+    bound.arrays["input_tensor"][:, :, :14] = 1
+    bound.arrays["filter_tensor"][:, :, 1] = 2.0**-24, 1, 2.0**-70
+    bound.check()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_lines_that_are_read_as_one_vector(isa: str, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Depthwise filters over lines of a few elements, with and without padding on either side."""
+    keys: list[seen.FilterKey] = []
+
+    def noted(*fields: Any) -> seen.FilterKey:
+        keys.append(seen.FilterKey(*fields))
+        return keys[-1]
+
+    monkeypatch.setattr(planes_plan, "FilterKey", noted)
+    compared = 0
+    for case in range(6 * SOAK):
+        rng = np.random.default_rng((23, case))
+        data_type, channels, high = pick(rng, (F32, F32, DataType.FLOAT16)), int(rng.integers(1, 7)), int(rng.integers(1, 9))
+        taps = pick(rng, ((3, 3), (3, 2), (1, 2), (2, 4)))
+        before, after = ((int(rng.integers(0, n)), int(rng.integers(0, n))) for n in taps), int(rng.integers(1, 7))
+        (top, bottom), (left, right) = before
+        wide = max(after + taps[1] - 1 - left - right, 1)
+        output = high + top + bottom - taps[0] + 1, wide + left + right - taps[1] + 1
+        if min(output) < 1:
+            continue
+        desc = planes(
+            rng, input_tensor=TensorDesc(data_type, (2, channels, high, wide)),
+            filter_tensor=TensorDesc(data_type, (channels, 1, *taps)), bias_tensor=TensorDesc(data_type, (1, channels, 1, 1)),
+            output_tensor=TensorDesc(data_type, (2, channels, *output)), dilations=(1, 1), start_padding=(top, left),
+            end_padding=(bottom, right), group_count=channels,
+        )  # fmt: skip
+        kinds = ["ordinary", pick(rng, hostile_data.KINDS), "specials"]
+        compared += run(desc, rng, dml.Device(isa=isa, threads=1 + case % 2), kinds)
+    assert any(key.single for key in keys) or not any(key.narrow for key in keys)
+    ran(compared, 500)
 
 
 # --- pooling ---

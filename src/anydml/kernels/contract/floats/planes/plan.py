@@ -162,12 +162,14 @@ class PlanesPlan(FewRowsPlan):
         self.slide, layout, size = found, p.layout, p.factors[1].dtype.itemsize
         across = 2 if layout.sizes[2] > 1 and layout.b.columns[2] == 2 * size else 1
         high = len(found.valid)
+        wide, width = len(found.ways), layout.sizes[2]
+        narrow = width <= self.lanes >= NARROW
+        single = narrow and across == 1 and width + wide - 1 <= self.lanes
         # of few columns, each is converted on its own: this is as fast as shuffling lanes
-        beside = (across == 2 or len(found.ways) > FEW) and all(
+        beside = (across == 2 or wide > FEW or single) and all(
             c == found.ways[0][0] + v * size for v, (c, _, _) in enumerate(found.ways)
         )
-        narrow = layout.sizes[2] <= self.lanes >= NARROW
-        self.kinds = FilterKey(*p.factors, high, len(found.ways), found.down, across, beside, narrow, p.formula)
+        self.kinds = FilterKey(*p.factors, high, wide, found.down, across, beside, narrow, single and beside, p.formula)
         self.taps = self.constants.add(np.array([*found.factors, *(n for way in found.ways for n in way)], np.int64))
         # for the second stage, planes are the columns' outermost dimension, of any size
         whole = layout.table.copy()

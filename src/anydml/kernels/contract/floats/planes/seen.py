@@ -23,7 +23,7 @@ class FilterKey(NamedTuple):
     """The factors' types; high, wide: the filter's lines and columns; down, across: the strides of the window.
 
     beside: whether the filter's columns read contiguous elements. narrow: whether lines have no more columns than a
-    vector has float64.
+    vector has float64. single: whether all elements that are read of a line fit into one vector.
     """
 
     a: DataType
@@ -34,11 +34,12 @@ class FilterKey(NamedTuple):
     across: int
     beside: bool
     narrow: bool
+    single: bool
     stored: Stored
 
     def reach(self, half: int) -> int:
         """The number of vectors of `half` elements that a strip reads in a line."""
-        return 2 - self.narrow + -(-(self.wide - 1) // half)
+        return 1 if self.single else 2 - self.narrow + -(-(self.wide - 1) // half)
 
     @property
     def error(self) -> float:
@@ -119,7 +120,7 @@ class FilterReads:
             k, by = divmod(first, half)
             if not by:
                 return vectors[k]
-            x, y = vectors[k : k + 2]
+            x, y = vectors[k], vectors[-1 if kinds.single else k + 1]  # of a single vector, the last lanes are outside of lines
             return Value(body, shuffle(body, x.name, y.name, x.kind.text, range(by, by + half)), x.kind)
 
         return [[moved(v + h * half) for h in self.parts] for v in range(kinds.wide)]

@@ -200,9 +200,8 @@ class _Redoing:
         return lines, inside
 
     def _across(self, x: str) -> list[Value]:
-        """The masks of the elements for which each place of the window is inside; empty if no line is inside."""
+        """The masks of the elements for which each place of the window is inside. Some lines of the tensor are always read."""
         body, lanes, i64 = self.body, self.lanes, Kind("i64")
         place = body.splat(Value(body, x, i64), lanes) + body.constants("i64", range(lanes))
-        end = body.op("select i1 " + body.op("icmp slt i64 %low1, %high1") + ", i64 %high2, i64 %low2")
-        low, high = (body.splat(Value(body, n, i64), lanes) for n in ("%low2", end))
+        low, high = (body.splat(Value(body, n, i64), lanes) for n in ("%low2", "%high2"))
         return [(place + q).compared("sge", low) & (place + q).compared("slt", high) for q in range(self.taps)]
