@@ -84,6 +84,9 @@ def test_outcomes_are_kept_and_faults_tried_once(every: list[Mutant], monkeypatc
         def ready(self, mutant: Mutant) -> bool:
             return not self.tried or mutant.name > self.tried[-1]
 
+        def tried_by(self, mutant: Mutant, tests: Sequence[str], seconds: float) -> None:
+            assert tests in ([""], ["a test"])  # no file has this name
+
         def try_(self, mutant: Mutant, seconds: float, killers: Sequence[str], *, everything: bool) -> trying.Outcome:
             self.tried.append(mutant.name)
             assert not everything
