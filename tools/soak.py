@@ -121,7 +121,7 @@ PARTS: dict[str, tuple[str, tuple[Run, ...]]] = {
                 "tests/kernels/copy/test_copies.py tests/kernels/irregular/test_irregular.py tests/kernels/scan/test_scans.py "
                 "tests/kernels/order/test_order.py tests/kernels/order/test_reversed_lines.py "
                 "tests/kernels/copy/test_dilated_copies.py tests/devices/test_floating_point_state.py "
-                "tests/devices/test_fork_safety.py",
+                "tests/devices/test_fork_safety.py tests/operators/test_few_values.py",
             ),
             Run(
                 "ANYDML_SOAK=6",
