@@ -72,7 +72,10 @@ def test_every_operator_is_exact(operator: type[Desc], ran: Ran) -> None:
                 run(compiled, inputs, found)
             except DataError:  # a scale of 0, or a region that lies nowhere
                 continue
-            wanted = expected(desc, inputs)
+            try:
+                wanted = expected(desc, inputs)
+            except ArithmeticError:  # the oracle has too few digits for a state that may be 0
+                continue
             for name, x in found.items():
                 np.testing.assert_array_equal(bits_of(x), bits_of(wanted[name]), f"{name} of {desc!r} with {inputs}")
                 outputs += x.size
