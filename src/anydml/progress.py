@@ -63,7 +63,7 @@ class _Notebook:
     """One line below the cell of a notebook, which is emptied at the end."""
 
     def __init__(self) -> None:
-        from IPython.display import display  # type: ignore[import-not-found,unused-ignore]
+        from IPython.display import display
 
         self._began = time.monotonic() - AFTER  # the work began before this line
         self._shown = display({"text/plain": ""}, raw=True, display_id=True)

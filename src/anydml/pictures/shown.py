@@ -45,7 +45,7 @@ class Picture:
 
         console = Console(markup=False, highlight=False, emoji=False)
         if console.is_jupyter:
-            from IPython.display import display  # type: ignore[import-not-found,unused-ignore]
+            from IPython.display import display
 
             display(self)
         else:
