@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.kernels.call.steps import At, Sheet, prepared, table
-from anydml.kernels.code import engine, llvm
+from anydml.kernels.code import detect, engine, llvm
 from anydml.kernels.code.emit import Text, module
 from anydml.kernels.code.targets import X86, Target, named, targets
 from anydml.kernels.copy import copies as kernels
@@ -115,6 +115,8 @@ DOTS = {
     "avx512bw": Dot("avx512.pmaddw.d.512", "vpmaddwd", True, 512, 28, _AVX512),
     "avx_vnni": Dot("avx512.vpdpbusd.256", "vpdpbusd", False, 256, 13, (*_AVX2, "avxvnni")),
     "avx512_vnni": Dot("avx512.vpdpbusd.512", "vpdpbusd", False, 512, 28, (*_AVX512, "avx512vnni")),
+    # tile registers of 16 rows of 64 bytes, as many as of 256 registers
+    "amx_int8": Dot("tdpbusd", "tdpbusd", False, 16 * 16 * 512, 4, (*_AVX512, "avx512vnni", "amx-tile", "amx-int8")),
 }
 TURNS = 4096
 
@@ -123,8 +125,8 @@ def instruction_sets() -> list[str]:
     """The processor's instruction sets whose limit is known, the best last. Kernels may not be compiled for all of them."""
     if llvm.unavailable() or not targets() or targets()[0].architecture != "x86":
         return []
-    has = llvm.host_features()
-    return [name for name in DOTS if all(has.get(feature, False) for feature in target_of(name).features)]
+    _, has = detect.features()
+    return [name for name in DOTS if has.issuperset(target_of(name).features)]
 
 
 def target_of(name: str) -> Target:
@@ -136,6 +138,8 @@ def target_of(name: str) -> Target:
 def dot_loop(_: Target, name: str) -> str:
     """A loop of dot products of registers only, `TURNS` for each accumulator."""
     dot = DOTS[name]
+    if dot.bits > 512:
+        return _tile_loop(dot)
     count = dot.bits // 32
     sums, words, octets = f"<{count} x i32>", f"<{2 * count} x i16>", f"<{4 * count} x i8>"
     text = Text()
@@ -165,6 +169,32 @@ def dot_loop(_: Target, name: str) -> str:
     kinds = f"{words}, {words}" if dot.widened else f"{sums}, {octets}, {octets}"
     declaration = f"declare {sums} @llvm.x86.{dot.intrinsic}({kinds})"
     return module([declaration, "define i64 @kernel(ptr %args) {", "entry:", *text.lines, "}"])
+
+
+def _tile_loop(dot: Dot) -> str:
+    """The loop of products of tile registers: as a kernel does, two of A by two of B."""
+    text = Text()
+    text.store("<64 x i8>", "zeroinitializer", "%args")
+    text.do("store i8 1, ptr %args")  # the palette of eight registers
+    for register in range(8):
+        text.store("i16", "64", "%args", 16 + 2 * register)
+        text.store("i8", "16", "%args", 48 + register)
+    text.do("call void @llvm.x86.ldtilecfg(ptr %args)")
+    for register in range(8):
+        text.do(f"call void @llvm.x86.tileloadd64(i8 {register}, ptr {text.at('%args', 128)}, i64 64)")
+    text.jump("loop")
+    text.label("loop")
+    text.do("%i = phi i64 [ 0, %entry ], [ %more, %loop ]")
+    for i in range(dot.accumulators):
+        text.do(f"call void @llvm.x86.{dot.intrinsic}(i8 {i}, i8 {4 + i // 2}, i8 {6 + i % 2})")
+    text.do("%more = add i64 %i, 1")
+    text.branch(text.op(f"icmp ult i64 %more, {TURNS}"), "loop", "end")
+    text.label("end")
+    text.do("call void @llvm.x86.tilerelease()")
+    text.do("ret i64 0")
+    kinds = {"ldtilecfg": "ptr", "tilerelease": "", "tileloadd64": "i8, ptr, i64", dot.intrinsic: "i8, i8, i8"}
+    declarations = [f"declare void @llvm.x86.{of}({by})" for of, by in kinds.items()]
+    return module([*declarations, "define i64 @kernel(ptr %args) {", "entry:", *text.lines, "}"])
 
 
 def dots(name: str) -> tuple[Callable[[], object], int]:

@@ -36,6 +36,7 @@ HELD = {
     "avx512bw": {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE", "OPENBLAS_CORETYPE": "SkylakeX"},
     "avx_vnni": {"ONEDNN_MAX_CPU_ISA": "AVX2_VNNI", "OPENBLAS_CORETYPE": "Haswell"},
     "avx512_vnni": {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI", "OPENBLAS_CORETYPE": "SkylakeX"},
+    "amx_int8": {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_AMX", "OPENBLAS_CORETYPE": "SkylakeX"},
 }
 
 

@@ -27,7 +27,14 @@ PLACES = {stage: place for place, stage in enumerate(STAGES)} | {"careful": 1}  
 EXTENTS = Path(__file__).with_name("bound_extents.json")
 WIDER, OTHERS = 0.02, 0.01  # differences from the records of extents: of the mean logarithm, and of counts as a share of all
 WIDTHS = ("generic", "avx2", "avx512bw")
-ISAS = {"generic": 0, "avx2": 1, "avx_vnni": 1, "avx512bw": 2, "avx512_vnni": 2}  # of x86: the column of the records
+ISAS = {
+    "generic": 0,
+    "avx2": 1,
+    "avx_vnni": 1,
+    "avx512bw": 2,
+    "avx512_vnni": 2,
+    "amx_int8": 2,
+}  # of x86: the column of the records
 Array = NDArray[Any]
 Rng = np.random.RandomState
 Inputs = dict[str, Array]

@@ -48,7 +48,7 @@ from anydml.schema.operator import Desc, example_desc
 from anydml.schema.statement import Statement, stated
 
 Operator = type[Desc]
-DOT_PRODUCTS = {"avxvnni", "avx512vnni", "dotprod", "i8mm"}
+DOT_PRODUCTS = {"avxvnni", "avx512vnni", "amx-tile", "amx-int8", "dotprod", "i8mm"}
 SOAK = int(os.environ.get("ANYDML_SOAK", "1"))  # the factor by which `make soak` has more cases
 """All tests of an operator take about four seconds of one core; longer ones are run by `make soak`."""
 CallsOf = Callable[[Any, str], list[None]]

@@ -56,7 +56,7 @@ class Device:
     "opencl:NAME" by a part of its name. `anydml info` lists them. feature_level: the rules that descs are checked against.
     threads: the most threads; by default ANYDML_NUM_THREADS, OMP_NUM_THREADS, or the processors that this process may use. isa:
     the instruction set to compile for, by default the best that the processor reports: on x86-64 "generic", "avx2", "avx_vnni",
-    "avx512bw" or "avx512_vnni", on Arm "generic", "dotprod" or "i8mm".
+    "avx512bw", "avx512_vnni" or "amx_int8", on Arm "generic", "dotprod" or "i8mm".
     stage: the first stage that computes elements, of those kernels whose first stage may leave an element undecided. Another
     choice than the default helps to find the cause of a wrong bit. "first": mostly float64 with error bounds. "second": the
     same with finer bounds. "third": numbers of 250 bits with bounds, element by element. "exact": exact evaluation in Python.

@@ -26,6 +26,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def pretend(triple: str, platform: str = "linux", **sources: Any) -> list[str]:
         monkeypatch.setattr(llvm, "process_triple", lambda: triple)
         monkeypatch.setattr(sys, "platform", platform)
+        monkeypatch.setattr(detect, "_tiles", sources.pop("tiles", lambda: False))
         for name, source in sources.items():
             monkeypatch.setattr(llvm if name == "host_features" else detect, name, source)
         forget()
@@ -55,6 +56,21 @@ def host(*features: str, without: tuple[str, ...] = ("avx512vnni", "avxvnni")) -
 )
 def test_x86_rows_are_those_whose_features_are_all_there(machine: Any, features: tuple[str, ...], rows: list[str]) -> None:
     assert machine("x86_64-unknown-linux-gnu", host_features=lambda: host(*features)) == rows
+
+
+@pytest.mark.parametrize("granted", [True, False])
+def test_tile_registers_are_used_where_the_system_grants_them(machine: Any, granted: bool) -> None:
+    features = (*AVX512, "avx512vnni", "amx-tile", "amx-int8")
+    rows = machine("x86_64-unknown-linux-gnu", host_features=lambda: host(*features), tiles=lambda: granted)
+    assert rows[-1] == ("amx_int8" if granted else "avx512_vnni")
+    asked = []
+
+    def refuse(*arguments: int) -> int:
+        asked.append(arguments)
+        return -1
+
+    assert not detect.tiles_linux(refuse)
+    assert asked == [(0x1023, 18)]
 
 
 @pytest.mark.parametrize(

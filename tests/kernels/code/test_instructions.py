@@ -90,12 +90,14 @@ AVX_ON = r"v[a-z]|\{(vex|evex)\}|.*%[yz]mm|.*%k[0-7]"
 AVX_ON += r"|(andn|bextr|bls(i|r|msk)|bzhi|lzcnt|mulx|pdep|pext|rorx|sarx|shlx|shrx|tzcnt)[lq]? "  # BMI and BMI2
 AVX512_ON = r".*%zmm|.*%[xy]mm(1[6-9]|2\d|3[01])\b|.*%k[0-7]|.*\{z\}|vp?(ternlog|range|perm[it]2|mov[dq]{2}[au](8|16|32|64))"
 BYTES_ON = r"(\{(vex|evex)\}\s*)?vpdp"
+TILES_ON = r"t(ile|dp|mul|conj|ldtile)|.*tilecfg|.*%tmm"
 FORBIDDEN: dict[tuple[str, str], tuple[str, ...]] = {
-    ("x86", "generic"): (SSE3_ON, AVX_ON),
-    ("x86", "avx2"): (AVX512_ON, BYTES_ON),
-    ("x86", "avx_vnni"): (AVX512_ON, r"vpdpw|vpdpb(ss|su|uu)"),
-    ("x86", "avx512bw"): (BYTES_ON,),
-    ("x86", "avx512_vnni"): (r"\{vex\}", r"vpdpw[su]|vpdpb(ss|su|uu)"),
+    ("x86", "generic"): (SSE3_ON, AVX_ON, TILES_ON),
+    ("x86", "avx2"): (AVX512_ON, BYTES_ON, TILES_ON),
+    ("x86", "avx_vnni"): (AVX512_ON, r"vpdpw|vpdpb(ss|su|uu)", TILES_ON),
+    ("x86", "avx512bw"): (BYTES_ON, TILES_ON),
+    ("x86", "avx512_vnni"): (r"\{vex\}", r"vpdpw[su]|vpdpb(ss|su|uu)", TILES_ON),
+    ("x86", "amx_int8"): (r"\{vex\}", r"vpdpw[su]|vpdpb(ss|su|uu)", r"tdp(bf16|fp16)|tcmm|tileloaddt1"),
 }
 # arithmetic of half and bfloat16, of scalable vectors, and other additions after the first AArch64
 NEWER_ARM = r"bf(dot|mmla|mlal[bt]|cvt)|f[a-z]+(\.[48]h|\s+v\d+\.[48]h)|sq(rd)?ml[as]h|.*\b[zp]\d+\.[bhsdq]\b"
@@ -115,13 +117,14 @@ MEANT: dict[tuple[str, str], tuple[str, ...]] = {
     ("x86", "avx512bw"): (r"vpmaddwd\s.*%zmm",),
     ("x86", "avx_vnni"): (r"\{vex\}\s+vpdpbusd\s.*%ymm",),
     ("x86", "avx512_vnni"): (r"vpdpbusd\s.*%zmm",),
+    ("x86", "amx_int8"): (r"tdpb(us|su)d\s.*%tmm", r"vpdpbusd\s.*%zmm"),
     ("aarch64", "generic"): (r"smlal\s+v\d+\.4s, v\d+\.4h, v\d+\.h\[0\]|smlal\.4s\s+v\d+, v\d+, v\d+\[0\]",),
     ("aarch64", "dotprod"): (r"sdot", r"udot"),
     ("aarch64", "i8mm"): (r"smmla", r"ummla", r"usmmla"),
 }
 
 
-OWN = r"\b_?(rule|list|row|sort|moved|group\d+)\b"  # functions that kernels define in their own modules
+OWN = r"\b_?(rule|list|row|sort|moved|four|two|group\d+)\b"  # functions that kernels define in their own modules
 
 
 def heights(row: Target) -> list[int]:

@@ -16,6 +16,8 @@ from anydml.kernels.code import llvm
 OTHERS = ("powerpc64le", "s390x", "loongarch64")
 AT_HWCAP, AT_HWCAP2 = 16, 26  # entries of Linux's auxiliary vector: what the kernel lets a program use
 HWCAP_ASIMDDP, HWCAP2_I8MM = 1 << 20, 1 << 13
+AMX = frozenset(("amx-tile", "amx-int8"))
+ARCH_PRCTL, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA = 158, 0x1023, 18  # Linux's system call on x86-64, and its arguments
 PF_ARM_V82_DP, PF_ARM_V82_I8MM = 43, 66  # a Windows that does not know a number reports the feature as absent
 
 
@@ -27,13 +29,22 @@ def architecture(triple: str) -> str:
     return known.get(first, "other" if first in OTHERS else "unknown")
 
 
-def x86(host: Callable[[], Mapping[str, bool]]) -> frozenset[str]:
-    """The features of CPUID, as LLVM reads them.
+def x86(host: Callable[[], Mapping[str, bool]], tiles: Callable[[], bool]) -> frozenset[str]:
+    """The features of CPUID, as LLVM reads them. tiles: whether the operating system lets this process use tile registers.
 
     LLVM reports features that need wider registers only if XCR0 says that the operating system saves these registers at a
     task switch. On macOS, which begins to save the widest ones at their first use, it reports them if the processor has them.
     """
-    return frozenset(name for name, there in host().items() if there)
+    found = {name for name, there in host().items() if there}
+    if found & AMX and not tiles():
+        found -= AMX
+    return frozenset(found)
+
+
+def tiles_linux(request: Callable[[int, int], int]) -> bool:
+    """Ask for the tile registers of AMX, whose 8 KB Linux saves only for processes that asked. It refuses if the stack of a
+    signal handler is too small for them."""
+    return request(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0
 
 
 def arm_linux(auxval: Callable[[int], int]) -> frozenset[str]:
@@ -59,7 +70,7 @@ def features() -> tuple[str, frozenset[str]]:
     which = architecture(llvm.process_triple())
     try:
         if which == "x86":
-            return which, x86(llvm.host_features)
+            return which, x86(llvm.host_features, _tiles)
         if which == "aarch64" and sys.platform in ("linux", "android"):
             return which, arm_linux(_auxval)
         if which == "aarch64" and sys.platform == "darwin":
@@ -69,6 +80,14 @@ def features() -> tuple[str, frozenset[str]]:
     except (AttributeError, OSError):  # a C library without the function
         pass
     return which, frozenset()
+
+
+def _tiles() -> bool:
+    if sys.platform not in ("linux", "android"):
+        return False
+    call = ctypes.CDLL(None).syscall
+    call.argtypes, call.restype = [ctypes.c_long] * 3, ctypes.c_long
+    return tiles_linux(lambda code, argument: int(call(ARCH_PRCTL, code, argument)))
 
 
 def _auxval(entry: int) -> int:

@@ -72,6 +72,7 @@ X86 = (
     Target("x86", "avx_vnni", (*_AVX2, "avxvnni"), 32),
     Target("x86", "avx512bw", _AVX512BW, 64),
     Target("x86", "avx512_vnni", (*_AVX512BW, "avx512vnni"), 64),
+    Target("x86", "amx_int8", (*_AVX512BW, "avx512vnni", "amx-tile", "amx-int8"), 64),
 )
 ARM = (  # NEON is a part of every AArch64
     Target("aarch64", "generic", (), 16),

@@ -26,7 +26,7 @@ class Dot(NamedTuple):
     packed as INT8, given whether A and B are INT8. planar: whether a vector of B holds the first elements of all columns, then
     the second ones. rows, vectors: the largest tile. chains: the independent sums that keep the units busy. emit: text, sums,
     A's bytes, B's bytes, whether A is INT8, whether B is -> new sums. square: the same with two rows of A, eight bytes each,
-    and two columns of B; sums: both of the first row, then of the second.
+    and two columns of B; sums: both of the first row, then of the second. amx: whether tile registers multiply most of K.
     """
 
     group: int
@@ -38,6 +38,7 @@ class Dot(NamedTuple):
     declarations: tuple[str, ...]
     emit: Emit
     square: Emit | None = None
+    amx: bool = False
 
     @property
     def ones(self) -> int:
@@ -144,6 +145,7 @@ DOTS = {
     ("x86", "avx_vnni"): _of_bytes(256, 6, 12),
     # 6 to 14 rows within 1 %, but rows of A 4 KB apart meet in one set of the first cache: 8 rows 0.94, 12 0.89, 14 0.86
     ("x86", "avx512_vnni"): _of_bytes(512, 8, 16),
+    ("x86", "amx_int8"): _of_bytes(512, 8, 16)._replace(amx=True),
     ("aarch64", "generic"): Dot(2, _widened, True, 8, 2, 8, (), _anywhere),
     ("aarch64", "dotprod"): _of_arm(12, False),
     ("aarch64", "i8mm"): _of_arm(12, True),

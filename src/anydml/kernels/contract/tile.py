@@ -12,6 +12,7 @@ from typing import NamedTuple
 from anydml.kernels.call.signature import Signature
 from anydml.kernels.code.emit import Text, along, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
+from anydml.kernels.contract import amx
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import estimates, rounding
 from anydml.kernels.contract.epilogue.functions import functions
@@ -65,6 +66,7 @@ def multiply(target: Target, kind: TileKey, height: int, multiplied: bool = Fals
     estimates.estimating(MULTIPLY, kind.estimated).load(text)
     slots = rounding.slots(text, target, height) if size == 1 and not kind.estimated else None
     waiting = estimates.waiting(text, target, height) if kind.estimated else None
+    buffers = amx.begin(text, height) if dot.amx and not multiplied else None
     text.jump("blocks")
     text.label("blocks")
     text.do("%t0 = phi i64 [ 0, %entry ], [ %t1, %blocksnext ]")
@@ -79,9 +81,13 @@ def multiply(target: Target, kind: TileKey, height: int, multiplied: bool = Fals
     n0, n_step = "%numbers", "0"
     if kind.estimated == estimates.BY_ROW:
         n0, n_step = text.at(n0, text.op("mul i64 %t0rows, %step")), text.op(f"mul i64 %step, {height}")
+    if buffers is not None:
+        amx.fill(text, buffers, "%t0", a0, "%b", height)
+    text.jump("begun")
+    text.label("begun")
     text.jump("panel")
     text.label("panel")
-    text.do("%p = phi i64 [ 0, %blocks ], [ %p1, %panelnext ]")
+    text.do("%p = phi i64 [ 0, %begun ], [ %p1, %panelnext ]")
     text.do("%p1 = add i64 %p, 1")
     bp = text.at("%b", text.op("mul i64 %p, %b_panel"))
     col = text.at("%columns", text.op(f"mul i64 %p, {column_bytes(target)}"))
@@ -97,11 +103,17 @@ def multiply(target: Target, kind: TileKey, height: int, multiplied: bool = Fals
     text.do(f"%rt = phi ptr [ {r0}, %panel ], [ %rtnext, %tilenext ]")
     if kind.estimated:
         text.do(f"%nt = phi ptr [ {np}, %panel ], [ %ntnext, %tilenext ]")
+    if buffers is not None:
+        amx.advance(text, buffers, (a0, "%at"), bp, inside, height)
     sums = _start(text, target, kind, height, "%rt", col)
     if multiplied:
-        sums = _added(text, target, sums, bp)
+        sums = _added(text, target, sums, bp, "%a_row")
+    elif buffers is not None:
+        sums = _added(text, target, sums, amx.sums_of_tile(text, buffers, height), str(amx.LINE))
+        a, b = amx.rest(text, buffers, "%at", bp)
+        sums = _sums(text, target, kind, height, sums, a, b, buffers.rest)
     else:
-        sums = _sums(text, target, kind, height, sums, "%at", bp)
+        sums = _sums(text, target, kind, height, sums, "%at", bp, "%groups")
     if waiting is not None:
         _estimated(text, target, kind, sums, waiting)
     elif slots is None:
@@ -125,8 +137,12 @@ def multiply(target: Target, kind: TileKey, height: int, multiplied: bool = Fals
     text.label("blocksnext")
     text.branch(text.op("icmp ult i64 %t1, %tiles"), "blocks", "end")
     text.label("end")
+    if buffers is not None:
+        amx.end(text)
     text.do("ret i64 0")
     others = ["declare i64 @llvm.umin.i64(i64, i64)", *dot.declarations]
+    if buffers is not None:
+        others += amx.functions(kind.a_signed)
     bias_at = 8 * columns if kind.column_biased else None  # from BScale
     return kernel(text, [*others, *functions(target, kind.output, kind.biased, kind.estimated, bias_at)])
 
@@ -170,25 +186,27 @@ def _start(text: Text, target: Target, kind: TileKey, height: int, row: str, col
     return start
 
 
-def _added(text: Text, target: Target, start: list[list[str]], sums: str) -> list[list[str]]:
+def _added(text: Text, target: Target, start: list[list[str]], sums: str, row_bytes: str) -> list[list[str]]:
     """The terms, plus sums of products that are in memory."""
     vector = f"<{target.vector_bytes // 4} x i32>"
     found = []
     for m, row in enumerate(start):
-        at = text.at(sums, text.op(f"mul i64 %a_row, {m}"))
+        at = text.at(sums, text.op(f"mul i64 {row_bytes}, {m}"))
         loads = [text.load(vector, at, n * target.vector_bytes) for n in range(len(row))]
         found.append([text.op(f"add {vector} {x}, {y}") for x, y in zip(row, loads, strict=True)])
     return found
 
 
-def _sums(text: Text, target: Target, kind: TileKey, height: int, start: list[list[str]], a: str, b: str) -> list[list[str]]:
-    """The sums of the tile's products, which begin at the terms."""
+def _sums(
+    text: Text, target: Target, kind: TileKey, height: int, start: list[list[str]], a: str, b: str, groups: str
+) -> list[list[str]]:
+    """The sums of the tile's products, which begin at the terms. groups: the steps of K."""
     dot = dot_of(target)
     # a pointer serves three rows: addressing modes scale the stride for the two others
     pointers = [text.at(a, text.op(f"mul i64 %a_row, {m}")) if m else a for m in range(0, height, 3)] + [b]
     if dot.square:
         start = [_halves(text, target, start[m], start[min(m + 1, height - 1)]) for m in range(0, height, 2)]
-    sums = _products(text, target, kind, height, start, pointers)
+    sums = _products(text, target, kind, height, start, pointers, groups)
     if dot.square:
         split = [_halves(text, target, pair[::2], pair[1::2]) for pair in sums]
         sums = [x[at::2] for x in split for at in (0, 1)]
@@ -203,7 +221,7 @@ def _halves(text: Text, target: Target, first: list[str], second: list[str]) -> 
 
 
 def _products(
-    text: Text, target: Target, kind: TileKey, height: int, start: list[list[str]], pointers: list[str]
+    text: Text, target: Target, kind: TileKey, height: int, start: list[list[str]], pointers: list[str], groups: str
 ) -> list[list[str]]:
     """start, the sums of rows or of pairs of rows, plus the dot products of all groups."""
     dot, vector = dot_of(target), f"<{target.vector_bytes // 4} x i32>"
@@ -211,10 +229,10 @@ def _products(
     # several chains of sums if the tile is too small to keep the dot-product units busy with one
     chains = 1 << max(1, dot.chains // (many_rows * vectors)).bit_length() - 1  # a power of two, since halves are added
     if chains == 1:
-        return _loop(text, target, kind, height, start, pointers, 1, "%groups")[0]
+        return _loop(text, target, kind, height, start, pointers, 1, groups)[0]
     zero = [[["zeroinitializer"] * vectors for _ in range(many_rows)] for _ in range(chains - 1)]
-    many = text.op(f"udiv i64 %groups, {chains}")
-    rest = text.op(f"urem i64 %groups, {chains}")
+    many = text.op(f"udiv i64 {groups}, {chains}")
+    rest = text.op(f"urem i64 {groups}, {chains}")
     flat = [row for sums in (start, *zero) for row in sums]
     flat, pointers = _loop(text, target, kind, height, flat, pointers, chains, many)
     while len(flat) > many_rows:  # add the chains up
@@ -244,7 +262,7 @@ def _loop(
     text.jump(origin)
     text.label(origin)
     # otherwise there is at least one step, and one branch is enough
-    tested_first = chains > 1 or rows * vectors <= dot.chains // 2
+    tested_first = chains > 1 or rows * vectors <= dot.chains // 2 or dot.amx
     latch = body
     text.jump(head)
     text.label(head)

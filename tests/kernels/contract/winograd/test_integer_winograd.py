@@ -13,6 +13,7 @@ from test_integer_convolutions import desc_of, judge
 from anydml import check
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract import tuning
+from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.winograd import plan as by_winograd
 from anydml.kernels.contract.winograd.plan import IntegerWinogradPlan, squared
 from anydml.kernels.match.convolution import Convolution, convolution
@@ -26,7 +27,7 @@ OWNED = frozenset(("filter_tensor", "filter_zero_point_tensor"))
 NO_ZERO_POINT = frozenset(("filter_zero_point_tensor",))
 UINT8, INT8 = EIGHT_BIT
 PLAIN = Recipe((UINT8, INT8, UINT8), 1, 1, 16, 18, ((9, 3, 1, 1, 1, 1), (11, 3, 1, 1, 1, 1)), absent=NO_ZERO_POINT)
-SERVED = [target for target in targets() if target.architecture == "x86" and "vnni" not in target.name]
+SERVED = [target for target in targets() if target.architecture == "x86" and dot_of(target).group == 2]
 pytestmark = pytest.mark.skipif(not SERVED, reason="no instruction set of this processor multiplies pairs of 16 bits")
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
+from anydml.kernels.contract import amx
 from anydml.kernels.contract.epilogue.estimates import estimating
 from anydml.kernels.contract.epilogue.plan import MODES, ColumnRecords, by_row, parameters, row_sums
 from anydml.kernels.contract.epilogue.rule import ROW
@@ -228,6 +229,7 @@ class _Chunk:
         for count, h in ((taller, height + 1), (tiles - taller, height)):
             if count:
                 block = max(1, at.tuning.block // (h * at.dot.depth * groups))
+                block -= block % amx.MOST if block > amx.MOST else 0
                 code = engine.compiled(multiply, at.target, at.sum_kind, h)
                 b, to = (packed, at.panel_bytes), (into, c_row, last)
                 yield self._multiplied(code, (here, a_row), b, to, (groups, count, block), record, row)
