@@ -46,7 +46,7 @@ class IntegerProblem(NamedTuple):
 
     terms, places: the dimensions that k and n run over, sizes with strides in bytes, outermost first, in a row of A and of C.
     output: "i32", "u8" or "i8". scales: a_scale, b_scale and y_scale. estimated: the numbers by which sums become bytes.
-    column_biased: the bias is bias[n].
+    column_biased: the bias is bias[n]. fixed: all tensors but B are OWNED_BY_DML.
     """
 
     m: int
@@ -69,6 +69,7 @@ class IntegerProblem(NamedTuple):
     estimated: Estimated | None = None
     numbers: Matrix = NOTHING
     column_biased: bool = False
+    fixed: bool = False
 
     @property
     def products(self) -> int:
@@ -145,7 +146,8 @@ def of_convolution(p: Convolution, estimated: Estimated | None = None) -> Intege
     sizes = rows, math.prod(f.sizes[1:]), math.prod(y.sizes[2:]), batches
     b = StridedColumns(source, False) if still and len(inside) == 1 else windows
     problem = _convolved(p, sizes, filters, b, output, beside, estimated, numbers)
-    return problem._replace(terms=merged(list(zip(f.sizes[1:], fs[1:], strict=True))), places=places)
+    terms = merged(list(zip(f.sizes[1:], fs[1:], strict=True)))
+    return problem._replace(terms=terms, places=places, fixed=p.fixed)
 
 
 def of_one_place(p: Convolution, estimated: Estimated | None = None) -> IntegerProblem | None:

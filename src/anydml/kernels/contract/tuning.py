@@ -47,6 +47,7 @@ class IntegerTuning(NamedTuple):
     many_places: int = 512  # with this many places, filters are packed even for one call
     filters: int = 256 << 10  # bytes of packed filters that each tile of places is multiplied with
     strip: int = 256 << 10  # bytes of an image
+    filters_of_term: int = 4  # filters for each term of a window, above which places are faster than panels by AMX
 
     # channels
     fours: int = 128 << 10  # bytes of fours that are made before they are multiplied

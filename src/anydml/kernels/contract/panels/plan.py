@@ -14,7 +14,7 @@ from anydml.kernels.contract.images.windows import PaddedWindows
 from anydml.kernels.contract.panels.strided import StridedPanels
 from anydml.kernels.contract.panels.windowed import WindowPanels
 from anydml.kernels.contract.panels.work import PackedMatrix, Work
-from anydml.kernels.contract.plan import IntegerPlan, Phases
+from anydml.kernels.contract.plan import IntegerPlan, Phases, Steps
 from anydml.kernels.contract.problem import IntegerProblem
 from anydml.kernels.contract.repeats import along, each
 
@@ -25,13 +25,17 @@ class PanelPlan(IntegerPlan):
     def __init__(self, p: IntegerProblem, target: Target, threads: int, reserved: int = 0) -> None:
         dense = Scratch("scratch")
         dense.take(reserved)
-        super().__init__(_dense(p, dense) if len(p.places) > 1 else p, target, threads, p.b.owned)
+        super().__init__(_dense(p, dense) if len(p.places) > 1 else p, target, threads, p.b.owned or p.fixed)
         self.scratch.size = dense.size
         b = p.b
         self.source = WindowPanels(self.at, b) if isinstance(b, PaddedWindows) else StridedPanels(self.at, b.matrix)
         self.whole = partition.whole(self.at)
+        self.sharing: Steps = []
         self.shared = self._share()
         self.work = Work(self.at, self.source, self.shared, self.scratch)
+        self.packing = [*self.sharing] if p.b.owned else []
+        if p.fixed and self.at.blocks == 1 and not p.a.varies() and not self.work.by_batch:
+            self.packing += self.work.fix(self.packed, self.spare)
         c, n = self.at.problem.c, self.at.problem.n  # only bytes that tiles store in their final places are estimated
         self.estimates = len(p.places) == 1 and (c.column == 1 or n == 1) and n >= self.at.width and c.at.base == "output"
         self.rounds = self._steps()
@@ -56,18 +60,18 @@ class PanelPlan(IntegerPlan):
 
     def _share(self) -> PackedMatrix | None:
         """Pack every B once if it is owned or serves several batches; else None."""
-        at, source, b = self.at, self.source, self.at.problem.b.matrix
+        at, source, b, owned = self.at, self.source, self.at.problem.b.matrix, self.at.problem.b.owned
         sizes = at.problem.batches
         outer, inner = sizes[0] if b.outer else 1, sizes[1] if b.inner else 1
-        if not self.owned and (outer, inner) == sizes:
+        if not owned and (outer, inner) == sizes:
             return None
 
         def one_each(nbytes: int) -> Matrix:
-            place = (self.packed if self.owned else self.scratch).take(outer * inner * nbytes)
+            place = (self.packed if owned else self.scratch).take(outer * inner * nbytes)
             return Matrix(place, inner * nbytes if b.outer else 0, nbytes if b.inner else 0, 0, 0)
 
         shared = PackedMatrix(one_each(at.panels * at.panel_bytes), one_each(at.sums_bytes))
-        scratch = self.spare if self.owned else self.scratch
+        scratch = self.spare if owned else self.scratch
         mark = scratch.size
 
         def pack(batch: Batch) -> Iterator[Step | Repeat]:
@@ -77,17 +81,17 @@ class PanelPlan(IntegerPlan):
             packed, sums = (x.of(batch) for x in shared)
             yield from source.pack(ready, begun, range(at.panels), packed, sums, scratch)
 
-        self.packing = each(at.target, range(outer), range(inner), pack)
+        self.sharing = each(at.target, range(outer), range(inner), pack)
         return shared
 
     def _steps(self) -> list[Rounds]:
         at, work = self.at, self.work
         grid = list(partition.grid(at))
         before: Phases = []
-        if self.packing and not self.owned:
-            before.append([self.packing])
+        if self.sharing and not at.problem.b.owned:
+            before.append([self.sharing])
         # no output may be written before every scale has been checked
-        if at.quantized and (work.by_batch or grid[0][0] != self.whole):
+        if work.fixed is None and at.quantized and (work.by_batch or grid[0][0] != self.whole):
             most = at.tuning.most_rows
             records = self.scratch.take(min(at.problem.m, most) * ROW)
             modes = self.scratch.take(MODES)

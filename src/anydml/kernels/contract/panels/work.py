@@ -29,8 +29,21 @@ class PackedMatrix(NamedTuple):
     sums: Matrix
 
 
+class FixedRows(NamedTuple):
+    """Rows of A as tiles read them, with their distance in bytes, and their records and modes: made once."""
+
+    a: At
+    a_row: int
+    records: At
+    modes: At
+
+
 class Work:
-    """The steps of pieces. source: B's panels; shared: every B, if it is packed beforehand; scratch: memory for the rest."""
+    """The steps of pieces. source: B's panels; shared: every B, if it is packed beforehand; scratch: memory for the rest.
+    fixed: all rows, if they are made once.
+    """
+
+    fixed: FixedRows | None = None
 
     def __init__(self, at: IntegerLayout, source: PanelSource, shared: PackedMatrix | None, scratch: Scratch) -> None:
         self.at, self.source, self.shared, self.scratch = at, source, shared, scratch
@@ -39,11 +52,23 @@ class Work:
         self.thin = p.m <= at.tuning.thin_rows and at.blocks == 1 and not shared and source.is_thin
         self.by_batch = any(t.varies() for t in by_row(at))
         self.apart = p.k > 1 and not (len(p.terms) == 1 and p.terms[0][1] == 1)
+        self.moved = at.dot.group == 2 or self.apart or at.row_bytes != p.k
+
+    def fix(self, packed: Scratch, spare: Scratch) -> Iterator[Step]:
+        """The steps that make all rows once, in the memory `packed`."""
+        at, rows = self.at, range(self.at.problem.m)
+        records, modes = packed.take(len(rows) * ROW), packed.take(MODES)
+        if at.quantized or at.kind.full:
+            yield parameters(at, (0, 0), rows, 0, at.problem.n, records, modes)
+        padded = packed.take(len(rows) * at.row_bytes if self.moved else 0)
+        a, a_row = yield from self._left((0, 0), rows, padded, spare)
+        yield row_sums(at, (0, 0), rows, a, a_row, at.row_bytes, records, modes)
+        self.fixed = FixedRows(a, a_row, records, modes)
 
     def padded(self, rounds: list[list[OutputPart]]) -> list[At]:
         """For each thread, memory for copied rows of A: nothing else writes there, so that the padding stays 0."""
         at = self.at
-        moved = at.dot.group == 2 or self.apart or at.row_bytes != at.problem.k
+        moved = self.moved and self.fixed is None
         most = max(len(part.rows) for pieces in rounds for part in pieces) if moved else 0
         count = max(map(len, rounds))
         return [self.scratch.take(most * at.row_bytes) for _ in range(count)]
@@ -51,10 +76,14 @@ class Work:
     def piece(self, part: OutputPart, padded: At) -> tuple[list[Step | Repeat], list[Step | Repeat]]:
         """The steps that make the records of rows if all batches share them, and the steps that compute."""
         at, scratch = self.at, self.scratch
-        first, end = part.panels.start, part.panels.stop
+        first, end, first_row = part.panels.start, part.panels.stop, part.rows.start
         start = at.start(first)
         n = at.end(end - 1) - start
-        records, modes = scratch.take(len(part.rows) * ROW), scratch.take(MODES)
+        fixed = self.fixed
+        if fixed is not None:
+            records, modes = fixed.records + first_row * ROW, fixed.modes
+        else:
+            records, modes = scratch.take(len(part.rows) * ROW), scratch.take(MODES)
         chunk = end - first if self.shared else max(2, at.tuning.chunk // at.panel_bytes)
         if self.thin:
             chunk = at.tuning.thin_columns // at.width
@@ -66,7 +95,7 @@ class Work:
         mark = top = scratch.size  # the scratch behind this mark is reused by every batch
 
         def made(batch: Batch) -> Iterator[Step]:
-            if at.quantized or at.kind.full:
+            if fixed is None and (at.quantized or at.kind.full):
                 yield parameters(at, batch, part.rows, start, n, records, modes)
 
         def product(batch: Batch) -> Iterator[Step | Repeat]:
@@ -74,8 +103,11 @@ class Work:
             scratch.size = mark
             if self.by_batch:
                 yield from made(batch)
-            a = yield from self._left(batch, part.rows, padded)
-            if at.blocks == 1:
+            if fixed is not None:
+                a = fixed.a + first_row * fixed.a_row, fixed.a_row
+            else:
+                a = yield from self._left(batch, part.rows, padded, scratch)
+            if fixed is None and at.blocks == 1:
                 yield row_sums(at, batch, part.rows, *a, at.row_bytes, records, modes)
             begun = ready.places if self.shared else (yield from self.source.begin(batch, scratch))
             again = scratch.size
@@ -95,7 +127,7 @@ class Work:
         scratch.size = top
         return once, steps
 
-    def _left(self, batch: Batch, rows: range, padded: At) -> Generator[Step, None, tuple[At, int]]:
+    def _left(self, batch: Batch, rows: range, padded: At, scratch: Scratch) -> Generator[Step, None, tuple[At, int]]:
         """The address of rows of A as the tile reads them, and their distance in bytes; rows are copied if their layout
         differs."""
         at, p = self.at, self.at.problem
@@ -106,7 +138,7 @@ class Work:
             dense.insert(0, dense[0] * size)
         if at.dot.group == 2:
             if self.apart:
-                lines = self.scratch.take(m * p.k)
+                lines = scratch.take(m * p.k)
                 yield at.copied((m, *sizes), (a_row, *strides), (p.k, *dense), 1, a, lines)
                 a, a_row = lines, p.k
             widen = engine.compiled(packing.widen, at.target, p.a_signed)

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 from anydml.kernels.call.steps import At
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract import tuning
+from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.geometry import Matrix, StridedColumns
 from anydml.kernels.contract.images.image import NOT_THERE, ImageAxis
 from anydml.kernels.contract.images.windows import PaddedWindows
@@ -25,6 +26,7 @@ from anydml.kernels.contract.problem import (
     merged,
     rounded_by_filter,
 )
+from anydml.kernels.contract.tile import panel_columns
 from anydml.kernels.match.convolution import Convolution
 from anydml.tensor import DataType, TensorFlags
 
@@ -60,6 +62,8 @@ class Convolved(NamedTuple):
             and -(-p.n // 32) * 32 * 5 <= p.n * 6
             and self.line <= LONGEST
             and (self.filters.owned or p.m >= tuning.TUNING.many_places)
+            # AMX multiplies whole panels, except where the records of filters take longer than the products
+            and (not dot_of(target).amx or p.m < panel_columns(target) or p.n > tuning.TUNING.filters_of_term * p.k)
         )
 
 
