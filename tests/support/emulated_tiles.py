@@ -87,7 +87,7 @@ def _store(text: Text) -> None:
 
 def _multiply(text: Text, of_a: str, of_b: str) -> None:
     """Add products of fours of bytes. of_a, of_b: the instructions that extend bytes of A and of B."""
-    (sums, rows, width), (a, _, depth), (b, *_) = (_shape(text, f"%{x}") for x in "tab")
+    (sums, rows, width), (a, _, depth), (b, _, _) = (_shape(text, f"%{x}") for x in "tab")
 
     def row(m: str, _: list[str]) -> list[str]:
         def column(n: str, _: list[str]) -> list[str]:
