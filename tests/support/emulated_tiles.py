@@ -101,7 +101,7 @@ def _multiply(text: Text, of_a: str, of_b: str) -> None:
                 x, y = text.op(f"{of_a} i8 {x} to i32"), text.op(f"{of_b} i8 {y} to i32")
                 return [text.op(f"add i32 {found[0]}, {text.op(f'mul i32 {x}, {y}')}")]
 
-            _, (total,) = fold(text, "0", depth, 1, [("i32", text.load("i32", place))], term)
+            (total,) = fold(text, "0", depth, 1, [("i32", text.load("i32", place))], term)[1]
             text.store("i32", total, place)
             return []
 
