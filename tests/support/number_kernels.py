@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.floats.rounding import nearest_half, nearest_single
+from anydml.kernels.numbers.lanes import in_lanes
 
 Array = NDArray[Any]
 LANES = 8
@@ -149,12 +150,46 @@ def one(target: Target, function: Function, kinds: tuple[str, str]) -> str:
     return kernel(body, list(body.declared))
 
 
+def columns(target: Target, function: Callable[..., Sequence[Value]], *xs: Array) -> list[Array]:
+    """The results of a function of values as float64, for arrays of float64; those that are masks are 1 and 0."""
+    body, kind, results = Body(target), Kind("double", LANES), 0
+    n = body.load("i64", "%arguments")
+
+    def inside(i: str, carried: list[Value]) -> list[Value]:
+        nonlocal results
+        offset = body.op(f"shl i64 {i}, 3")
+
+        def at(k: int) -> str:
+            return body.at(body.load("ptr", "%arguments", 8 * (1 + k)), offset)
+
+        made = function(*(body.loaded(kind, at(k)) for k in range(len(xs))))
+        for k, x in enumerate(made):
+            wide = body.chosen(x, body.constant(x.kind.of("double"), 1.0), 0.0) if x.kind.element == "i1" else x
+            body.stored(in_lanes(wide, LANES), at(len(xs) + k))
+        results = len(made)
+        return carried
+
+    body.loop("0", n, LANES, [], inside)
+    body.do("ret i64 0")
+    code = engine.compiled(as_it_is, target, kernel(body, list(body.declared)))
+    found = np.zeros((results, len(xs[0]) + LANES))
+    called(code, [], [*_padded([np.asarray(x, np.float64) for x in xs]), *found])
+    return [*found[:, : len(xs[0])]]
+
+
+def as_it_is(target: Target, text: str) -> str:
+    return text
+
+
 def called(code: engine.Code, inputs: list[Array], outputs: list[Array]) -> None:
     """Call code(count, outputs .., inputs ..). Inputs are padded to whole vectors with their first row."""
-    n = len(inputs[0])
-    padded = [np.ascontiguousarray(np.concatenate([x, np.repeat(x[:1], -n % LANES)])) for x in inputs]
-    numbers = np.array([len(padded[0]), *(a.ctypes.data for a in (*outputs, *padded))], np.int64)
+    padded = _padded(inputs)
+    numbers = np.array([len((padded or outputs)[0]), *(a.ctypes.data for a in (*outputs, *padded))], np.int64)
     ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(code.address)(numbers.ctypes.data)
+
+
+def _padded(xs: list[Array]) -> list[Array]:
+    return [np.ascontiguousarray(np.concatenate([x, np.repeat(x[:1], -len(x) % LANES)])) for x in xs]
 
 
 def shown(target: Target, formula: NormalForm, types: Types, inputs: list[Array]) -> Shown:

@@ -39,18 +39,18 @@ CONSTANTS = {
     "kernels/scan/doubled.py": {"LOST"},
     "kernels/windows/estimate.py": {"UNIT"},
 }  # fmt: skip
-# functions in which small powers of two are bounds of errors, or of their shares
-POWERS = {
-    "kernels/contract/epilogue/rounding.py": {"undecided"},
-    "kernels/contract/floats/plan.py": {"bound_factor"},
-    "kernels/contract/floats/winograd/again.py": {"factor"},
-    "kernels/contract/floats/winograd/plan.py": {"WinogradPlan.__init__"},
-    "kernels/contract/floats/winograd/redo.py": {"factor"},
-    "kernels/contract/quantised/bounds.py": {"of_sums", "of_magnitudes"},
-    "kernels/contract/weights/integers.py": {"digits"},
-    "kernels/numbers/functions/pairs.py": {"lost_product"},
+SMALL = 12  # a power of two whose exponent is at least so far below 0 is a bound, or a part of one
+# functions whose small powers of two are factors of numbers, constants of formulas, examples, or limits of what is fast
+SCALES = {
+    "kernels/elementwise/precise.py": {"_long"},
+    "kernels/elementwise/settled.py": {"_power"},
+    "kernels/elementwise/slow_elements.py": {""},
+    "kernels/contract/floats/packed/doubled.py": {"_Doubled._least.one"},
+    "kernels/contract/weights/packing.py": {""},
+    "kernels/numbers/functions/far_angles.py": {"_sine", "_tan"},
+    "kernels/opencl/selftest.py": {""},
 }
-SMALL = 12  # their exponents are at least so far below 0
+UNITS = {"U", "V"}  # the names of the largest relative error of a rounding
 # names that are no bounds there: bytes, and a quotient
 OTHERS = {"kernels/contract/floats/few/sums.py": {"slack"}, "kernels/nests/row_sums.py": {"share"}}
 # kernels whose errors are those of the processor's memory, not of arithmetic
@@ -91,7 +91,7 @@ def _of(source: Source) -> Iterator[Mutant]:
     if kernel is not None:
         if not kernel.startswith(EXACT_FOLDERS):
             found = [*_bounds(source, nodes)]
-            for node in [*found, *_powers(source, nodes, found)]:
+            for node in [*found, *_parts(source, nodes, found)]:
                 start, end = source.span(node)
                 text = source.text(node)
                 factors = {kind: by for kind, by in FACTORS.items() if node in found or by != "0.0"}
@@ -111,8 +111,9 @@ def _bounds(source: Source, nodes: list[ast.AST]) -> Iterator[ast.expr]:
     constants, names = CONSTANTS.get(source.path, set()), BOUNDS - OTHERS.get(source.path, set())
     top = {id(n) for n in source.tree.body}
     for node in nodes:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            name = node.targets[0].id
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and _name(node.target) in names:
+            yield node.value
+        elif isinstance(node, ast.Assign) and (name := _name(node.targets[0])):
             if id(node) in top:
                 if name in constants:
                     yield from _numbers(node.value)
@@ -132,16 +133,43 @@ def _bounds(source: Source, nodes: list[ast.AST]) -> Iterator[ast.expr]:
             yield from (n.value for n in ast.walk(node) if isinstance(n, ast.Return) and n.value and _arithmetic(n.value))
 
 
-def _powers(source: Source, nodes: list[ast.AST], known: list[ast.expr]) -> Iterator[ast.expr]:
-    """Small powers of two in the functions of POWERS that are no part of other bounds."""
-    names, spans = POWERS.get(source.path, set()), [source.span(node) for node in known]
+def _parts(source: Source, nodes: list[ast.AST], known: list[ast.expr]) -> Iterator[ast.expr]:
+    """Small powers of two and units of roundings that are no part of other bounds.
+
+    A constant that is 1 and a power is left out: it makes up for roundings of bounds. So are comparisons in Python.
+    """
+    scales = SCALES.get(source.path, set[str]())
+    left_out = [source.span(node) for node in [*known, *(n for n in nodes if isinstance(n, ast.Compare | ast.Assert))]]
+    left_out += [
+        source.span(node) for node in source.tree.body if isinstance(node, ast.Assign) and _is_slack(source, node.value)
+    ]
     for node in nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and source.text(node.left) == "2.0":
-            start, end = source.span(node)
-            exponent = re.fullmatch(r"-(\d+)", source.text(node.right))
-            inside = source.around(start) in names and not any(a <= start and end <= b for a, b in spans)
-            if inside and exponent and int(exponent[1]) >= SMALL:
-                yield node
+        if not isinstance(node, ast.BinOp | ast.Name) or not (_is_small(source, node) or _is_unit(node)):
+            continue
+        start, end = source.span(node)
+        if source.around(start) not in scales and not any(a <= start and end <= b for a, b in left_out):
+            yield node
+
+
+def _is_small(source: Source, node: ast.expr) -> bool:
+    """Whether an expression is a small power of two."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and source.text(node.left) == "2.0"):
+        return False
+    exponent = re.fullmatch(r"-(\d+(\.\d+)?)", source.text(node.right))
+    return exponent is not None and float(exponent[1]) >= SMALL
+
+
+def _is_unit(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in UNITS and isinstance(node.ctx, ast.Load)
+
+
+def _is_slack(source: Source, value: ast.expr) -> bool:
+    return isinstance(value, ast.BinOp) and source.text(value.left) == "1" and _is_small(source, value.right)
+
+
+def _name(target: ast.expr) -> str:
+    """The name of a variable, or of an attribute; "" of another target."""
+    return target.id if isinstance(target, ast.Name) else target.attr if isinstance(target, ast.Attribute) else ""
 
 
 def _numbers(value: ast.expr) -> Iterator[ast.expr]:

@@ -12,7 +12,7 @@ bounds of an element's error. One is this mean times the largest value. The othe
 products: the norms of the weights and of their products with |k| are computed anyway, and w^2 d^2 <= w * 4 / e^2.
 
 This holds if the errors of all scores are small, also those of keys with small weights, and for weights of at least 2^-1000;
-the errors of smaller ones are below 2^-1000.
+the errors of smaller ones are below 2^-1000, far less than the slack of bounds, which are above 2^-70.
 
 If the errors are not small, one score may still be far above all others. The error of a score is E + (a + 1) u |d|, where E is
 the largest error of a score of the top's size; that of the top itself is E. So if d < -(AHEAD + 3 E), up to slack, the exact
@@ -115,10 +115,9 @@ def weighed(target: Target, key: AttentionKey) -> Function:
     mean_error = f.fused(product, mean / total, size + (rel + share * LOG_COUNT))
     # additions of values: in a block, of blocks; of weights: in a lane, of lanes. Then the reciprocal, its product, the ends
     added_up = count * (U / DEPTH) + (DEPTH + 4) * U
-    tiny = count * 2.0**-900
-    values = (mean_error + added_up) * SLACK + tiny
+    values = (mean_error + added_up) * SLACK
     by_norms = f.fused(product, errors.root(), (size + (added_up + rel)) * squares.root())
-    by_norms = f.fused(total.root(), 0.74 * share, by_norms) * SLACK / total + tiny
+    by_norms = f.fused(total.root(), 0.74 * share, by_norms) * SLACK / total
     own = (mean_error + (count * (U / lanes) + (lanes + 8) * U)) * SLACK
     # each weight of the sum may have the error of one of them
     sizes = (worst + (rel - share * ZEROED) + added_up) * SLACK

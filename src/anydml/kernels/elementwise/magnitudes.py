@@ -167,7 +167,7 @@ def _exponential(x: Number, op: str) -> Size:
     error = v.lift(0.0) if x.exact else body.chosen(finite, x.error(), 0.0)
     low, high = (v - error) * LOG2_E, (v + error) * LOG2_E
     # room for roundings, of -infinity as well
-    low, high = low + at_most(low, 0.0) * ROOM, high - at_most(at_least(high, -LARGEST), 0.0) * ROOM
+    low, high = (end + at_most(end.magnitude(), LARGEST) * room for end, room in ((low, -ROOM), (high, ROOM)))
     guard = ~error.compared("olt", math.inf)
     if op == "softplus":
         guard = guard | (v + error).compared("oge", 0.0)
@@ -185,7 +185,7 @@ def _of_erfc(x: Number) -> Size:
     """erfc(x) for x > 2: between e^(-x^2) / (2 x sqrt(pi)) and e^(-x^2)."""
     v = x.wide()
     error = v.lift(0.0) if x.exact else x.error()
-    near, far = (v - error) * (1 - 2.0**-50), (v + error) * (1 + 2.0**-50)
+    near, far = v - error, v + error  # ROOM is also for their roundings
     guard = ~near.compared("ogt", 2.0) | ~far.compared("olt", LARGEST)
     low = -(far * far) * (LOG2_E * (1 + ROOM)) - _below_logarithm(far) - 2.0
     return Size(v.lift(1.0), low, -(near * near) * (LOG2_E * (1 - ROOM)), either(x.guard, guard))

@@ -10,7 +10,6 @@ from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.items import Item
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, once
-from anydml.kernels.numbers.floats.transcendental import STEEP
 from anydml.kernels.numbers.functions.exponentials import exp
 
 CLOSED = 2.0**-500  # gates below this count as nearly 0; products of larger ones with two float32 do not underflow
@@ -57,14 +56,15 @@ def _beyond(x: Number) -> Number:
 def _closed(x: Number, argument: Number) -> Number:
     """A gate that may be too near to 0 for float64: 0 with a bound, so that sums with its products are decided.
 
-    The error of a large argument of a gate does not matter either, though slope times error would be a large bound.
+    It may be larger than its estimate, by the estimate's error. The error of a large argument of a gate does not matter either,
+    though slope times error would be a large bound.
     """
     size, body = x.wide().magnitude(), x.body
     small = size.compared("olt", CLOSED)
     value = body.chosen(small, 0.0, x.wide())
 
     def bound() -> Value:
-        found = body.chosen(small, CLOSED, x.error())
+        found = x.error() + body.chosen(small, CLOSED, size.lift(0.0))
         if x.known.high > 2:
             return found
         distance = (argument.wide() if x.known.high == 1 else -argument.wide()) - _off(argument)  # erfc is nearly 2 below 0
@@ -83,19 +83,17 @@ def _levelled(x: Number, argument: Number) -> Number:
 def _rest(gate: Number, argument: Number) -> Number:
     """1 - y for y = sigmoid(x): for y >= 1/2 it is y e^-x, as precise as y, not a difference of nearly equal numbers.
 
-    Its derivative is -y (1 - y). If x is large and its error too large for slopes, 1 - y is below 2^-140.
+    Its derivative is -y (1 - y). An error of x below STEEP changes 1 - y by at most SLACK times the error and the slope; lanes
+    with larger errors are guarded, as those of y are, up to SHUT.
     """
     body, y, x = gate.body, gate.wide(), argument.wide()
     off = _off(argument)
-    distance = x - off
-    shut = distance.compared("ogt", SHUT)
+    shut = (x - off).compared("ogt", SHUT)
     low = y.compared("olt", 0.5)
     value = body.chosen(low, 1.0 - y, body.chosen(shut, 0.0, exp(-x).value * y))
 
     def bound() -> Value:
-        high = value * (2 * gate.rel + 4 * U) + off * value * ((1 + 2.0**-18) * SLACK)
-        loose = distance.compared("ogt", WIDE_OPEN) & off.compared("oge", STEEP)
-        high = body.chosen(loose, 2.0**-140, high)
+        high = value * (2 * gate.rel + 4 * U) + off * value * SLACK
         # for an infinite argument, it is 0
         high = body.chosen(shut, body.chosen(x.compared("oeq", math.inf), 0.0, high.lift(CLOSED)), high)
         return body.chosen(low, gate.error() + U, high) * SLACK
