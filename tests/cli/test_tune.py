@@ -87,10 +87,10 @@ def test_winners_are_kept_and_read_by_the_next_process(kept: Path, monkeypatch: 
     monkeypatch.setattr(tune, "TRIALS", (NEAR,))
     monkeypatch.setattr(tune, "compared", lambda *_: 1.5)
     assert main.commands(["tune", "--dry-run", "--json"], standalone_mode=False) == 0
-    assert not kept.exists()
+    assert not [*kept.glob("tuning-*")]  # machine code may lie beside it
     assert dml.config.config()["tuning"]["file"] is None
     assert main.commands(["tune"], standalone_mode=False) == 0
-    (file,) = kept.iterdir()
+    (file,) = kept.glob("tuning-*")
     assert file.read_text().split("\n")[2] == "copy.near = 65536"
     command = [sys.executable, "-c", "from anydml.kernels.copy import tuning; print(tuning.TUNING.near)"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | {"ANYDML_CACHE": str(kept)})

@@ -65,35 +65,44 @@ TRIALS = (
 )
 
 
-def arguments() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]]:
-    """The calls by name: eager functions with their arguments."""
+def arguments() -> dict[str, Callable[[], tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]]]:
+    """The calls by name: functions that make an eager function's arguments, with which it is returned."""
     rng = np.random.default_rng(0)
 
     def normal(*sizes: int) -> Array:
-        return rng.standard_normal(sizes).astype(np.float32)
+        return rng.standard_normal(sizes, np.float32)
 
     def whole(*sizes: int) -> Array:
-        return rng.integers(-128, 128, sizes).astype(np.int8)
+        return rng.integers(-128, 128, sizes, np.int8)
+
+    def large() -> Array:
+        """As many bytes as the last cache has; the same numbers again and again, since there may be 10^8."""
+        return np.resize(normal(1 << 16), (1, 1, max(LAST // 4096, 1024), 1024))
 
     around = {"start_padding": (1, 1), "end_padding": (1, 1)}
-    large = normal(1, 1, max(LAST // 4096, 1024), 1024)
+    pool = {"window_size": (3, 3), "strides": (2, 2)} | around
+    columns = {"function": "SUM", "axes": (2,)}
     return {
-        "integers": (dml.matrix_multiply_integer, (whole(512, 512), whole(512, 512)), {}),
-        "long integers": (dml.matrix_multiply_integer, (whole(256, 2048), whole(2048, 512)), {}),
-        "integer windows": (dml.convolution_integer, (whole(1, 64, 28, 28), whole(64, 64, 3, 3)), around),
-        "products": (dml.gemm, (normal(1, 1, 384, 512), normal(1, 1, 512, 384)), {}),
-        "points": (dml.convolution, (normal(1, 64, 28, 28), normal(128, 64, 1, 1)), {}),
-        "long points": (dml.convolution, (normal(1, 512, 14, 14), normal(64, 512, 1, 1)), {}),
-        "first layer": (dml.convolution, (normal(1, 3, 112, 112), normal(32, 3, 3, 3)), around | {"strides": (2, 2)}),
-        "windows": (dml.convolution, (normal(1, 64, 28, 28), normal(64, 64, 3, 3)), around),
-        "few windows": (dml.convolution, (normal(1, 16, 56, 56), normal(16, 16, 3, 3)), around),
-        "copy": (dml.element_wise_identity, (large,), {}),
-        "rows": (dml.slice1, (normal(512, 1024), (0, 0), (512, 512), (1, 1)), {}),
-        "sum of two": (dml.element_wise_add, (large, large), {}),
-        "columns": (dml.reduce, (normal(1, 1, 1024, 1024),), {"function": "SUM", "axes": (2,)}),
-        "attention": (dml.multihead_attention, tuple(normal(1, 256, 256) for _ in range(3)), {"head_count": 4}),
-        "recurrence": (dml.gru, (normal(1, 32, 4, 64), normal(1, 1, 192, 64), normal(1, 1, 192, 64)), {}),
-        "pooling": (dml.max_pooling, (normal(1, 32, 56, 56),), {"window_size": (3, 3), "strides": (2, 2)} | around),
+        "integers": lambda: (dml.matrix_multiply_integer, (whole(512, 512), whole(512, 512)), {}),
+        "long integers": lambda: (dml.matrix_multiply_integer, (whole(256, 2048), whole(2048, 512)), {}),
+        "integer windows": lambda: (dml.convolution_integer, (whole(1, 64, 28, 28), whole(64, 64, 3, 3)), around),
+        "products": lambda: (dml.gemm, (normal(1, 1, 384, 512), normal(1, 1, 512, 384)), {}),
+        "points": lambda: (dml.convolution, (normal(1, 64, 28, 28), normal(128, 64, 1, 1)), {}),
+        "long points": lambda: (dml.convolution, (normal(1, 512, 14, 14), normal(64, 512, 1, 1)), {}),
+        "first layer": lambda: (
+            dml.convolution,
+            (normal(1, 3, 112, 112), normal(32, 3, 3, 3)),
+            around | {"strides": (2, 2)},
+        ),
+        "windows": lambda: (dml.convolution, (normal(1, 64, 28, 28), normal(64, 64, 3, 3)), around),
+        "few windows": lambda: (dml.convolution, (normal(1, 16, 56, 56), normal(16, 16, 3, 3)), around),
+        "copy": lambda: (dml.element_wise_identity, (large(),), {}),
+        "rows": lambda: (dml.slice1, (normal(512, 1024), (0, 0), (512, 512), (1, 1)), {}),
+        "sum of two": lambda: (dml.element_wise_add, (large(), large()), {}),
+        "columns": lambda: (dml.reduce, (normal(1, 1, 1024, 1024),), columns),
+        "attention": lambda: (dml.multihead_attention, tuple(normal(1, 256, 256) for _ in range(3)), {"head_count": 4}),
+        "recurrence": lambda: (dml.gru, (normal(1, 32, 4, 64), normal(1, 1, 192, 64), normal(1, 1, 192, 64)), {}),
+        "pooling": lambda: (dml.max_pooling, (normal(1, 32, 56, 56),), pool),
     }
 
 
@@ -101,7 +110,7 @@ def ready(names: Sequence[str]) -> Iterator[tuple[str, Callable[[], Any], list[A
     """The named calls, compiled for one thread with the thresholds of now: name, call, and the outputs that it writes."""
     device, asked = dml.Device(threads=1), arguments()
     for name in names:
-        function, given, attributes = asked[name]
+        function, given, attributes = asked[name]()
         desc, inputs, outputs = described(function, *given, **attributes)
         arrays = {tensor: np.empty(t.sizes, t.data_type.dtype) for tensor, t, _ in filter(None, outputs)}
         compiled = device.compile(desc)
