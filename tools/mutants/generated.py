@@ -39,7 +39,7 @@ CONSTANTS = {
     "kernels/scan/doubled.py": {"LOST"},
     "kernels/windows/estimate.py": {"UNIT"},
 }  # fmt: skip
-SMALL = 12  # a power of two whose exponent is at least so far below 0 is a bound, or a part of one
+SMALL = 9  # a power of two whose exponent is at least so far below 0 is a bound, or a part of one
 # functions whose small powers of two are factors of numbers, constants of formulas, examples, or limits of what is fast
 SCALES = {
     "kernels/elementwise/precise.py": {"_long"},

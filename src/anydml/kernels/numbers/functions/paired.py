@@ -40,9 +40,10 @@ TINY = (127 - 90) << 23  # the bits of 2^-90; smaller numbers have tails that lo
 class PairInterval(NamedTuple):
     """A number between head + low and head + high, except in the lanes of `outside`; sign: its sign bit flips the number's.
 
-    size: the largest ratio of a tail and the head. sums: the float32 that head + low and head + high round to, if given. close:
-    whether the ends are within 2^-26 of each other, relative to the head, so that head + high is less than a place of float32
-    from the number when it is rounded. coarse: the number within `COARSE` places of float32, for types of few digits.
+    size: the largest ratio of the middle of the tails and the head. sums: the float32 that head + low and head + high round to,
+    if given. close: whether the ends are within 2^-26 of each other, relative to the head, so that head + high is less than a
+    place of float32 from the number when it is rounded. coarse: the number within `COARSE` places of float32, for types of few
+    digits.
     """
 
     head: Value
@@ -274,7 +275,10 @@ def negative(x: PairInterval) -> PairInterval:
 
 
 def scaled(x: PairInterval, factor: Value) -> PairInterval:
-    """The product with a float32; the ends are moved apart by more than the roundings of the tails."""
+    """The product with a float32; the ends are moved apart by more than the roundings of the tails.
+
+    Tails also have a margin, which is rounded by 2^-24 of itself at most: far less than what errors leave of it.
+    """
     body, fused = factor.body, factor.body.fused
     if x.sign is not None:
         factor = (factor.bits() ^ x.sign).cast(factor.kind)
