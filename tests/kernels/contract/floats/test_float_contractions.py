@@ -54,7 +54,8 @@ def drawn(rng: Rng) -> Desc:
 def test_generated(
     draw: Callable[[Rng], Desc], part: int, monkeypatch: pytest.MonkeyPatch, ran: Ran, compared: Compared
 ) -> None:
-    tuned(monkeypatch, tuning, rows_of_matrix=(tuning.TUNING.rows_of_matrix, 4)[part % 2])
+    usual = tuning.TUNING.rows_of_matrix
+    tuned(monkeypatch, tuning, rows_of_matrix=(usual, 4)[part % 2], column_bytes=(4, 8)[part % 2])
     wanted = (50_000 * SOAK if SOAK > 1 else 10_000) // PARTS
     outputs = cases = 0
     while outputs < wanted:
@@ -149,7 +150,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_blocks_of_every_kind(threads: int, far: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
     """far: bytes of columns that are packed together if rows are packed again for them, and bytes of these rows."""
-    tuned(monkeypatch, tuning, far_columns=far)
+    tuned(monkeypatch, tuning, far_columns=far, column_bytes=8 if threads == 3 else 4)
     compared = 0
     for case in range(2 * SOAK):
         rng = np.random.default_rng((5, case))
