@@ -22,7 +22,7 @@ from anydml.kernels.code import processor
 Array = NDArray[Any]
 Timer = Callable[[Callable[[], object]], float]
 GAIN = 1.03  # a candidate must be faster than this, in the mean of its calls
-SECOND, LAST = processor.caches()
+SECOND, STREAM = processor.caches().second, processor.past_caches()
 
 
 class Trial(NamedTuple):
@@ -55,9 +55,9 @@ TRIALS = (
     Trial("contract.floats", "tiles", (SECOND // 4, SECOND // 2, SECOND * 2), ("windows", "few windows")),
     Trial("contract.floats", "products", (SECOND // 16, SECOND // 4), ("windows", "few windows")),
     Trial("contract.floats", "sums", (SECOND // 16, SECOND // 4), ("windows", "few windows")),
-    Trial("copy", "stream", (LAST // 4, LAST * 2), ("copy",)),
+    Trial("copy", "stream", (STREAM // 3, STREAM * 8 // 3), ("copy",)),
     Trial("copy", "near", (1 << 16, 1 << 20), ("rows",)),
-    Trial("elementwise", "stream", (LAST // 4, LAST * 2), ("sum of two",)),
+    Trial("elementwise", "stream", (STREAM // 3, STREAM * 8 // 3), ("sum of two",)),
     Trial("reduce", "block", (SECOND // 8, SECOND), ("columns",)),
     Trial("attention", "scores", (1 << 16, 1 << 17, 1 << 19, 1 << 20), ("attention",)),
     Trial("recurrence", "sums", (1 << 18, 1 << 19, 1 << 21), ("recurrence",)),
@@ -77,7 +77,7 @@ def arguments() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str
         return rng.integers(-128, 128, sizes).astype(np.int8)
 
     around = {"start_padding": (1, 1), "end_padding": (1, 1)}
-    large = normal(1, 1, max(LAST // 4096, 1024), 1024)
+    large = normal(1, 1, max(STREAM * 4 // 3 // 4096, 1024), 1024)
     return {
         "integers": (dml.matrix_multiply_integer, (whole(512, 512), whole(512, 512)), {}),
         "long integers": (dml.matrix_multiply_integer, (whole(256, 2048), whole(2048, 512)), {}),
