@@ -22,7 +22,7 @@ from anydml.kernels.code import processor
 Array = NDArray[Any]
 Timer = Callable[[Callable[[], object]], float]
 GAIN = 1.03  # a candidate must be faster than this, in the mean of its calls
-SECOND, LAST = processor.caches()
+SECOND, STREAM = processor.caches().second, processor.past_caches()
 
 
 class Trial(NamedTuple):
@@ -49,14 +49,15 @@ TRIALS = (
     Trial("contract", "strip", (128 << 10, 512 << 10), ("integer windows",)),
     Trial("contract.floats", "block", (SECOND // 8, SECOND // 2), ("products", "points")),
     Trial("contract.floats", "chunk", (SECOND // 4, SECOND * 3 // 4), ("products", "points", "first layer")),
+    Trial("contract.floats", "column_bytes", (4, 8), ("products", "long points")),
     Trial("contract.floats", "depth", (64, 256), ("products",)),
     Trial("contract.floats", "at_once_terms", (128, 768), ("points", "long points")),
-    Trial("contract.floats", "tiles", (SECOND // 2, SECOND * 2), ("windows", "few windows")),
+    Trial("contract.floats", "tiles", (SECOND // 4, SECOND // 2, SECOND * 2), ("windows", "few windows")),
     Trial("contract.floats", "products", (SECOND // 16, SECOND // 4), ("windows", "few windows")),
     Trial("contract.floats", "sums", (SECOND // 16, SECOND // 4), ("windows", "few windows")),
-    Trial("copy", "stream", (LAST // 4, LAST * 2), ("copy",)),
+    Trial("copy", "stream", (STREAM // 3, STREAM * 8 // 3), ("copy",)),
     Trial("copy", "near", (1 << 16, 1 << 20), ("rows",)),
-    Trial("elementwise", "stream", (LAST // 4, LAST * 2), ("sum of two",)),
+    Trial("elementwise", "stream", (STREAM // 3, STREAM * 8 // 3), ("sum of two",)),
     Trial("reduce", "block", (SECOND // 8, SECOND), ("columns",)),
     Trial("attention", "scores", (1 << 16, 1 << 17, 1 << 19, 1 << 20), ("attention",)),
     Trial("recurrence", "sums", (1 << 18, 1 << 19, 1 << 21), ("recurrence",)),
@@ -76,8 +77,8 @@ def arguments() -> dict[str, Callable[[], tuple[Callable[..., Any], tuple[Any, .
         return rng.integers(-128, 128, sizes, np.int8)
 
     def large() -> Array:
-        """As many bytes as the last cache has; the same numbers again and again, since there may be 10^8."""
-        return np.resize(normal(1 << 16), (1, 1, max(LAST // 4096, 1024), 1024))
+        """More bytes than those from which stores pass by the caches, of the same numbers again and again."""
+        return np.resize(normal(1 << 16), (1, 1, max(STREAM * 4 // 3 // 4096, 1024), 1024))
 
     around = {"start_padding": (1, 1), "end_padding": (1, 1)}
     pool = {"window_size": (3, 3), "strides": (2, 2)} | around

@@ -56,6 +56,24 @@ def test_what_cannot_be_is_not_believed(found: dict[int, int], caches: Caches) -
     assert sensible(found) == caches
 
 
+@pytest.mark.parametrize(
+    ("name", "last", "share", "far"),
+    [
+        ("Intel(R) Xeon(R) Platinum 8592+", 320 * MB, True, True),
+        ("12th Gen Intel(R) Core(TM) i7-1260P", 18 * MB, True, False),
+        ("Intel64 Family 6 Model 143 Stepping 8, GenuineIntel", 105 * MB, True, True),
+        ("i386", 12 * MB, True, False),
+        ("AMD EPYC 9684X 96-Core Processor", 96 * MB, False, False),
+        ("", 64 * MB, False, False),
+    ],
+)
+def test_makers(name: str, last: int, share: bool, far: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor, "name", lambda: name)
+    monkeypatch.setattr(processor, "caches", lambda: Caches(MB, last))
+    assert (processor.conversions_share_units(), processor.last_is_far()) == (share, far)
+    assert processor.past_caches() == (2 * MB if far else last // 4 * 3)
+
+
 def test_macos_counts_a_shared_cache_by_its_cores() -> None:
     known = {"hw.perflevel0.cpusperl2": 4, "hw.perflevel0.l2cachesize": 12 * MB, "hw.l2cachesize": 4 * MB}
     assert macos(lambda name: known.get(name, 0)) == {2: 3 * MB, 3: 12 * MB}
@@ -68,7 +86,7 @@ def test_the_caches_here_are_of_a_size_that_caches_have() -> None:
     second, last = processor.caches()
     assert 128 * KB <= second <= 2 * MB
     assert 4 * MB <= last <= 512 * MB
-    assert 3 * last // 4 == copy_tuning.TUNING.stream
+    assert copy_tuning.TUNING.stream == (2 * second if processor.last_is_far() else 3 * last // 4)
 
 
 # --- results for copies ---

@@ -26,6 +26,8 @@ USUAL = Caches(1 << 20, 32 << 20)  # if the system does not tell: those of the p
 # other sizes are not those of one core or one socket: no cache, a cache that a cluster of cores shares, several sockets
 LIMITS = Caches(128 << 10, 4 << 20), Caches(2 << 20, 512 << 20)
 
+RING = 36 << 20  # bytes of the largest last cache of Intel's that is on a ring: larger ones are meshes, as those of servers
+
 
 @cache
 def name() -> str:
@@ -37,6 +39,29 @@ def name() -> str:
     except OSError:
         pass
     return found
+
+
+def conversions_share_units() -> bool:
+    """Whether conversions of float32 to float64 occupy the units of multiply-adds, and so replace some: on Intel's processors.
+
+    A conversion of a vector takes two slots of these two units there. AMD's processors have other units for it.
+    """
+    return _intel()
+
+
+def past_caches() -> int:
+    """Bytes read and written from which stores that pass by the caches are faster: where near caches do not hold them."""
+    second, last = caches()
+    return second * 2 if last_is_far() else last // 4 * 3
+
+
+def last_is_far() -> bool:
+    """Whether the last cache is hardly faster for one core than memory is: on Intel's meshes."""
+    return _intel() and caches().last > RING
+
+
+def _intel() -> bool:
+    return "Intel" in name() or name() == "i386"  # as macOS names Intel's
 
 
 @cache

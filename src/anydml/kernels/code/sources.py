@@ -45,8 +45,8 @@ def identity(emit: Callable[..., str], arguments: tuple[Any, ...]) -> str | None
     if files is None:
         return None
     try:
-        # plans, and emitters too, may depend on the sizes of caches and on thresholds
-        known = f"{processor.caches()} {sorted(tuned.measured().items())}"
+        # plans, and emitters too, may depend on the processor and on thresholds
+        known = f"{processor.name()} {processor.caches()} {sorted(tuned.measured().items())}"
         return f"{files} {known} {emit.__module__}.{emit.__name__}({_described(arguments)})"
     except _Unknown:
         return None

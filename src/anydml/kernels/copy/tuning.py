@@ -13,7 +13,7 @@ class CopyTuning(NamedTuple):
 
     small: int = 1 << 15  # bytes of output below which NumPy's copy is as fast as compiled code
     alone: int = 3 << 20  # bytes of output below which a second thread costs more than it saves
-    stream: int = processor.caches().last // 4 * 3  # bytes read and written from which non-temporal stores are used
+    stream: int = processor.past_caches()  # bytes read and written from which non-temporal stores are used
     stream_tiles: int = 1 << 20  # the same for transpositions, in bytes written: fetching lines of distant rows is slow
     near: int = 1 << 18  # bytes read and written below which nothing is prefetched
     places: int = 1024  # calls at most, for the dimensions that exceed those of a kernel

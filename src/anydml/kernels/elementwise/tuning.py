@@ -14,7 +14,7 @@ class MapTuning(NamedTuple):
     short: int = 1 << 14  # elements below which other threads can wait
     alone: int = 1 << 16  # elements below which one thread computes
     room: int = 1 << 12  # elements on the list of a piece
-    stream: int = processor.caches().last // 4 * 3  # bytes read and written from which stores are non-temporal
+    stream: int = processor.past_caches()  # bytes read and written from which stores are non-temporal
     long_row: int = 1024  # least bytes of a row with non-temporal stores
     packed_apart: int = 16  # most elements of a tensor's span for each element that it has
     packed_share: int = 1 << 14  # least bytes of a thread

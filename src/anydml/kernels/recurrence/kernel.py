@@ -34,7 +34,7 @@ def emitted(target: Target, key: RecurrenceKey) -> str:
         rows.copied(target, key.data_type),
         _begin(target, key),
         _finish(target, key),
-        *(rows.sums(target, *tile) for tile in sorted({(s.rows, s.across) for s in key.sources if not s.blocks})),
+        *(rows.sums(target, *tile) for tile in sorted({(s.rows, s.across, s.widened) for s in key.sources if not s.blocks})),
         *(_sums(target, key, n) for n in range(len(key.sources))),
         *(stages.function(target, key, n) for n in range(len(key.stages))),
     ]

@@ -24,7 +24,7 @@ class RowSource(NamedTuple):
     """Rows of factors of sums. number: of the state, or of the stage. rows, across: the rows and vectors of a tile of sums.
 
     backward: the steps of an input are counted from the end. blocks: the weights, if these are not packed, as for
-    few steps of a single sequence; 0 if they are packed.
+    few steps of a single sequence; 0 if they are packed. widened: whether weights are converted once for all tiles of rows.
     """
 
     kind: str
@@ -33,6 +33,7 @@ class RowSource(NamedTuple):
     across: int
     backward: bool = False
     blocks: int = 0
+    widened: bool = False
 
 
 class Leaf(NamedTuple):

@@ -13,6 +13,7 @@ from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.floats import tuning as floats
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.match import states as match
 from anydml.kernels.match.states import Recurrence
@@ -31,14 +32,15 @@ from anydml.kernels.recurrence.key import (
     tiles,
 )
 from anydml.kernels.recurrence.operands import Operands
+from anydml.kernels.recurrence.rows import DEPTH
 from anydml.kernels.recurrence.weights import WEIGHTS
 from anydml.kernels.recurrence.weights import packed as packed_weights
 from anydml.kernels.undecided.state import STATE_WORDS, state_and_list
 from anydml.tensor import TensorDesc
 
-DEPTH = 64  # terms in a block of a sum: errors grow with this number
 ROUNDINGS = 4  # roundings of a sum besides those of its additions
 ONE = 2.0**-53
+FEWEST = 5  # rows of a tile for which weights may be converted once: with fewer, storing them takes as long
 
 
 class UndecidedPiece(NamedTuple):
@@ -165,10 +167,12 @@ class Planner:
         height, across = tiles(self.target, rows, self._vectors() * len(self.blocks[source]))
         blocks = len(self.blocks[source]) if self._in_place() else 0
         if isinstance(source, SteppedElement):
-            return RowSource(INPUT, 0, height, across, source.backward, blocks)
-        if isinstance(source, match.Before):
-            return RowSource(STATE, source.state, height, across, blocks=blocks)
-        return RowSource(NUMBERS, source.stage, height, across, blocks=blocks)
+            made = RowSource(INPUT, 0, height, across, source.backward, blocks)
+        elif isinstance(source, match.Before):
+            made = RowSource(STATE, source.state, height, across, blocks=blocks)
+        else:
+            made = RowSource(NUMBERS, source.stage, height, across, blocks=blocks)
+        return made._replace(widened=floats.TUNING.column_bytes == 8 and height >= FEWEST and not blocks)
 
     def _tensors(self, histories: Sequence[At]) -> None:
         """Set the addresses and strides of the tensors."""

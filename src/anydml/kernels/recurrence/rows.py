@@ -17,16 +17,21 @@ def defined(body: Body, head: str) -> str:
     return "\n".join([f"define internal {head} noinline {{", "entry:", *body.lines, "}"])
 
 
-def sums(target: Target, rows: int, across: int) -> tuple[str, list[str]]:
-    """`void @sums_{rows}_{across}(..)`: the products of packed rows and panels, a block of terms at a time."""
+DEPTH = 64  # terms in a block of a sum: errors grow with this number
+
+
+def sums(target: Target, rows: int, across: int, widened: bool) -> tuple[str, list[str]]:
+    """`void @sums_{rows}_{across}(..)`: the products of packed rows and panels, a block of DEPTH terms at a time."""
     body = Body(target)
+    if widened:
+        body.do(f"%wide = alloca [{DEPTH * across * target.vector_bytes} x i8], align 64")
     body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
 
     def part(n: str, _: list[Value]) -> list[Value]:
         first = body.op(f"mul i64 {n}, %depth")
         left = body.op(f"sub i64 %terms, {first}")
         count = body.call("llvm.umin.i64", Kind("i64"), f"i64 {left}", "i64 %depth").name
-        tile.block(body, rows, across, first, count, ahead="0")
+        tile.block(body, rows, across, first, count, ahead="0", widened=widened)
         return []
 
     rest = body.op("sub i64 %depth, 1")

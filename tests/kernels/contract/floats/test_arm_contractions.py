@@ -104,7 +104,7 @@ def test_generated(recorder: Recorder, tmp_path: Path) -> None:
 
 def test_blocks(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks of rows, chunks of columns, and tiles of two heights."""
-    tuned(monkeypatch, tuning, far_columns=0, depth=7, group=48, chunk=1 << 10, block=1 << 10)
+    tuned(monkeypatch, tuning, far_columns=0, depth=7, group=48, chunk=1 << 10, block=1 << 10, column_bytes=8)
     seen = Open()
     sizes = {"a_tensor": (17, 9), "b_tensor": (9, 110), "output_tensor": (17, 110)}
     desc = named("GEMM")(**{name: TensorDesc(DataType.FLOAT32, s) for name, s in sizes.items()})

@@ -43,7 +43,7 @@ class Block(NamedTuple):
         """A number of the counter, as a float."""
         return float(self.memory["counter"][at // 8])
 
-    def run(self, emit: Callable[..., str], names: tuple[str, ...], most: int = 1) -> None:
+    def run(self, emit: Callable[..., str], names: tuple[str, ...], most: int = 1, key: tuple[bool, ...] = ()) -> None:
         rows, (terms, columns) = len(self.a) // 2, self.b.shape
         lanes = self.target.vector_bytes // 8
         sizes = {
@@ -53,7 +53,7 @@ class Block(NamedTuple):
         }  # fmt: skip
         places = {name: x.ctypes.data for name, x in self.memory.items()}
         values = np.array([(sizes | places)[name] for name in names], np.int64)
-        code = engine.compiled(emit, self.target, rows, columns // 2 // lanes)
+        code = engine.compiled(emit, self.target, rows, columns // 2 // lanes, *key)
         ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(code.address)(values.ctypes.data)
 
 
@@ -67,6 +67,7 @@ def block(target: Target, a: Array, b: Array) -> Block:
         "b_norms": np.sqrt((b.astype(np.float64) ** 2).sum(0)) * (1 + 2.0**-20),
         "counter": np.zeros(8),
         "done": np.zeros(1),
+        "wide": np.empty((8, columns)),
     }
     made["counter"][tile.BOUND // 8] = 1
     outputs = {"sums": (len(a), b.shape[1]), "rests": (len(a), b.shape[1]), "a_low": (len(a),), "b_low": (b.shape[1],)}
@@ -83,8 +84,12 @@ def drawn(target: Target, terms: int, kind: str, seed: int) -> Block:
 
 
 def summed(made: Block) -> float:
-    """Sum the block; return the factor of the bounds of its sums."""
-    made.run(tile.sums, tile.ARGUMENTS.names)
+    """Sum the block, with columns of float32 and with converted ones; return the factor of the bounds of its sums."""
+    found = []
+    for widened in (True, False):
+        made.run(tile.sums, tile.ARGUMENTS.names, key=(widened,))
+        found.append((made.number(tile.BOUND), made.sums.tobytes()))
+    assert found[0] == found[1]
     return made.number(tile.BOUND)
 
 

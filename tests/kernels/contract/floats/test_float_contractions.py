@@ -54,7 +54,8 @@ def drawn(rng: Rng) -> Desc:
 def test_generated(
     draw: Callable[[Rng], Desc], part: int, monkeypatch: pytest.MonkeyPatch, ran: Ran, compared: Compared
 ) -> None:
-    tuned(monkeypatch, tuning, rows_of_matrix=(tuning.TUNING.rows_of_matrix, 4)[part % 2])
+    usual = tuning.TUNING.rows_of_matrix
+    tuned(monkeypatch, tuning, rows_of_matrix=(usual, 4)[part % 2], column_bytes=(4, 8)[part % 2])
     wanted = (50_000 * SOAK if SOAK > 1 else 10_000) // PARTS
     outputs = cases = 0
     while outputs < wanted:
@@ -149,7 +150,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_blocks_of_every_kind(threads: int, far: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
     """far: bytes of columns that are packed together if rows are packed again for them, and bytes of these rows."""
-    tuned(monkeypatch, tuning, far_columns=far)
+    tuned(monkeypatch, tuning, far_columns=far, column_bytes=8 if threads == 3 else 4)
     compared = 0
     for case in range(2 * SOAK):
         rng = np.random.default_rng((5, case))
@@ -198,6 +199,34 @@ def laid_out(x: Any, t: TensorDesc) -> Any:
     array = place(t.sizes, strides(t), x.dtype, at_end=True)[0]
     array[...] = x
     return array
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_owned_rows_become_columns_if_few_places_meet_them(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are packed as float32 then; with an activation and a bias of each row, and with places that are not contiguous."""
+    tuned(monkeypatch, tuning, turned=64, column_bytes=8)
+    rng, packed = np.random.default_rng(31), []
+    for n, step, places in ((10, 1, 10), (9, 1, 12), (10, 2, 20)):
+        a = TensorDesc(F32, (48, 12), flags=TensorFlags.OWNED_BY_DML)
+        b = TensorDesc(F32, (12, n), strides=(places, step))
+        c, y = TensorDesc(F32, (48, n), strides=(1, 0)), TensorDesc(F32, (48, n))
+        desc: Any = named("GEMM")(
+            a_tensor=a, b_tensor=b, c_tensor=c, output_tensor=y, fused_activation=pick(rng, activations())
+        )
+        for kind in ("ordinary", "cancelling", "specials"):
+            compiled = Device(isa=isa, threads=1 + n % 2).compile(desc)
+            arrays = {x: np.zeros(t.sizes, np.float32) for x, t in (("a_tensor", a), ("b_tensor", b), ("c_tensor", c))}
+            for array in arrays.values():
+                fill(rng, array, kind)
+            arrays["c_tensor"][...] = arrays["c_tensor"][:, :1]
+            compiled.initialize(a_tensor=arrays["a_tensor"])
+            output = place(y.sizes, strides(y), np.dtype(np.float32), at_end=True)[0]
+            others = {x: laid_out(arrays[x], t) for x, t in (("b_tensor", b), ("c_tensor", c))}
+            compiled.bind(**others, output_tensor=output).execute()
+            wanted = expected(desc, arrays)["output_tensor"]
+            assert (output.view(np.uint32) == wanted.view(np.uint32)).all(), (desc, kind)
+        packed.append(compiled.binding_properties.persistent_resource_size)
+    assert max(packed[:2]) < 1.5 * packed[2] / 2
 
 
 @pytest.mark.parametrize("threads", [1, 2])

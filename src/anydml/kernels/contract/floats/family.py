@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -64,8 +65,12 @@ def lower(found: list[Contraction], target: Target, problem: Problem, machine: M
         factors = [c.factors[k].data_type for k in (0, 1)]
         if made.a.at.base == c.factors[1].name and made.b.at.base == c.factors[0].name:
             factors.reverse()
-        p = FloatProblem(target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, tuning.TUNING)
         owned = [bool(problem.tensors[x.at.base].flags & TensorFlags.OWNED_BY_DML) for x in (made.a, made.b)]
+        if square is None and _turned(made, owned, factors[1].dtype.itemsize):
+            other = layout(c, problem, 0 if made.a.at.base == c.factors[0].name else 1)
+            if isinstance(other, FloatLayout) and other.a.at.base == made.b.at.base:
+                made, factors, owned = other, factors[::-1], owned[::-1]
+        p = FloatProblem(target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, tuning.TUNING)
         with guard:
             plan = _plan(p, memory, (owned[0], owned[1]), square)
             plan.plan_phases()
@@ -93,6 +98,16 @@ def lower(found: list[Contraction], target: Target, problem: Problem, machine: M
         once=True,
         interruptible=any(len(plan.phases) > 1 for plan in plans),
     )
+
+
+def _turned(found: FloatLayout, owned: Sequence[bool], size: int) -> bool:
+    """Whether rows should be columns: owned ones, which take half as much memory then, if few places meet them.
+
+    size: bytes of a place's element; places that are contiguous are packed fast as rows.
+    """
+    contiguous = not found.padded and found.sizes[:2] == (1, 1) and found.b.columns[2] == size
+    few = tuning.TUNING.rows < found.columns <= min(found.rows // 2, tuning.TUNING.turned)
+    return list(owned) == [True, False] and contiguous and few
 
 
 def _square(found: FloatLayout) -> WinogradWindows | None:

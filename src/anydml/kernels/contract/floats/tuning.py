@@ -7,7 +7,7 @@ from typing import NamedTuple
 from anydml.kernels.code import processor
 from anydml.kernels.code.tuned import tuned
 
-CACHE = processor.caches().second
+CACHE, FAR = processor.caches().second, processor.last_is_far()
 
 
 class FloatTuning(NamedTuple):
@@ -22,6 +22,9 @@ class FloatTuning(NamedTuple):
     listed: int = 1 << 14  # elements of a block, at most
     block: int = CACHE // 4  # bytes of the rows of a block, which meets one panel after the other
     chunk: int = CACHE // 4  # bytes of columns that are packed at once, if all rows are packed
+    # bytes of an element of columns when they are multiplied: 8 if columns are converted before they meet the rows, since
+    # conversions would take the place of multiply-adds; else 4
+    column_bytes: int = 8 if processor.conversions_share_units() else 4
     few_panels: int = 4  # of columns: with so few, the rows of a block stay in the cache without K-blocking
     depth: int = 128  # terms of a block of K-blocking
     most_columns: int = 32 << 20  # bytes of the columns of a block of sums, which has at least one panel
@@ -31,6 +34,11 @@ class FloatTuning(NamedTuple):
     at_once_terms: int = 384  # most terms of `packed.at_once`: longer panels fill the first-level cache
     listed_in_place: int = 1 << 15  # elements of a block whose columns are read in place
     at_once_listed: int = 256  # of a block's elements stored so far, 1 / at_once_listed may be on the list
+
+    # places that become rows at most, so that owned filters become columns, which take half as much memory as rows do. That
+    # pays where the second cache does not hold the filters and the last one is far: of 7 x 7 places, 320 to 1280 channels take
+    # 0.73 of their time in a network; of 14 x 14, 96 to 576 channels take 1.4 times as long
+    turned: int = 64 if FAR else 4
 
     # few rows
     rows: int = 4  # at most
@@ -45,8 +53,9 @@ class FloatTuning(NamedTuple):
     band: int = 1 << 15  # bytes of lines that are read twice, the first time for their largest element
 
     # Winograd's algorithm
-    tiles: int = CACHE * 9 // 8  # bytes of transformed tiles that are kept at once
-    fewest_tiles: int = 16  # for which transforming filters pays
+    # bytes of transformed tiles that are kept at once: in the second cache, with all else, or beyond it if the last one is near
+    tiles: int = CACHE // 4 if FAR else CACHE * 9 // 8
+    fewest_tiles: int = 28 if FAR else 16  # for which transforming filters pays
     products: int = CACHE // 8  # bytes of products
     sums: int = CACHE // 8  # bytes of sums
     many_listed: int = 24  # all sums of a block are computed again if more than 1 / many_listed of its elements are listed

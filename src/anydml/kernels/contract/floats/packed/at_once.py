@@ -20,7 +20,7 @@ from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, with_strea
 from anydml.kernels.contract.floats.formula import bounded, stored_rounded, walked
 from anydml.kernels.contract.floats.largest import below
 from anydml.kernels.contract.floats.layout import FloatLayout
-from anydml.kernels.contract.floats.packed.tile import BOUND, multiplied
+from anydml.kernels.contract.floats.packed.tile import BOUND, Right, multiplied, widen
 from anydml.kernels.contract.floats.reads import single
 from anydml.kernels.contract.floats.stores import list_of, listed, masked_store
 from anydml.kernels.elementwise.levels import lanes_as_bits
@@ -36,7 +36,7 @@ DONE = 8 * (state.OWN + 2)  # offset in `counter` of a flag: whether all element
 # ahead: as in `tile`; most: the most entries of the list; few: stored elements per allowed entry
 ARGUMENTS = Signature(
     "*a a_tile tiles *b b_panel panels terms columns first ahead factor *a_norms *b_norms *list most few *counter *begun "
-    "*twice *sums sums_row"
+    "*twice *sums sums_row *wide"
 )
 WIDE = Kind("double")
 Differ = list[tuple[Value, Value | None]]
@@ -57,30 +57,30 @@ def serves(target: Target, found: FloatLayout, key: EpilogueKey, most: int) -> b
 def emits(target: Target, key: EpilogueKey) -> bool:
     """Whether the formula can be computed as an interval."""
     try:
-        stored(target, 1, 1, False, key)
+        stored(target, 1, 1, False, key, False)
     except engine.Uncompilable:
         return False
     return True
 
 
-def stored(target: Target, rows: int, across: int, cut: bool, key: EpilogueKey) -> str:
+def stored(target: Target, rows: int, across: int, cut: bool, key: EpilogueKey, widened: bool) -> str:
     """The kernel that computes and stores tiles of `rows` rows and panels of `across` vectors; arguments: ARGUMENTS,
     and streams.
 
     It sets DONE in the counter if all elements are stored.
 
     begun, twice: room for the start of each row's sums, and for twice their bound. sums: as in `tile`; NaN is stored for listed
-    elements whose sum may have no terms. cut: whether the last panel is partial.
+    elements whose sum may have no terms. cut: whether the last panel is partial. widened, wide: as in `tile`, of all terms.
     """
-    return StoredTiles(target, rows, across, cut, key).text()
+    return StoredTiles(target, rows, across, cut, key, widened).text()
 
 
 class StoredTiles:
     inside: list[Value] | None = None  # the lanes of each vector that are columns; None if all are
 
-    def __init__(self, target: Target, rows: int, across: int, cut: bool, key: EpilogueKey) -> None:
+    def __init__(self, target: Target, rows: int, across: int, cut: bool, key: EpilogueKey, widened: bool = False) -> None:
         self.body, self.rows, self.across, self.cut, self.key = Body(target), rows, across, cut, key
-        self.lanes = target.vector_bytes // 8
+        self.lanes, self.widened = target.vector_bytes // 8, widened
         s = key.stored
         added = s.added()
         self.added = None if added is None or not s.types[added[1]].is_float else added[1]
@@ -121,13 +121,16 @@ class StoredTiles:
         left = body.op(f"sub i64 %columns, {column}")
         self.inside = [below(body, left, self.lanes, n * self.lanes) for n in range(self.across)] if self.cut else None
 
+        if self.widened:
+            widen(body, self.across, "%terms", b)
+
         def tile(t: str, _: list[Value]) -> list[Value]:
             row = body.op(f"mul i64 {t}, {self.rows}")
             a = body.at("%a", body.op(f"mul i64 {t}, %a_tile"))
             begun = [self._splat("%begun", row, m) for m in range(self.rows) for _ in range(self.across)]
-            fetched = body.at(b, "%b_panel"), t
+            right = Right("%wide" if self.widened else b, self.widened, body.at(b, "%b_panel"), t)
             done = body.op(f"add i64 {body.op(f'mul i64 {p}, %tiles')}, {body.op(f'add i64 {t}, 1')}")
-            self._store(row, column, done, multiplied(body, self.rows, self.across, "%terms", a, a_next, b, fetched, begun))
+            self._store(row, column, done, multiplied(body, self.rows, self.across, "%terms", a, a_next, right, begun))
             return []
 
         body.loop("0", "%tiles", 1, [], tile)

@@ -38,6 +38,7 @@ class PackedPlan(FloatPlan):
         self.shared: dict[tuple[str, range], PackedFactor] = {}
         self.pack = FactorPacking(p, self.table)
         self.magnitudes_key, self.pairs_key = (self.key._replace(again=again) for again in (MAGNITUDES, PAIRS))
+        self.widened = p.tuning.column_bytes == 8
         self.at_once = not p.target.later and at_once.serves(p.target, p.layout, self.key, p.tuning.at_once_terms)
         found, size = p.layout, p.factors[1].dtype.itemsize
         self.step = None  # between columns that are read in place
@@ -99,9 +100,12 @@ class PackedPlan(FloatPlan):
         self.sums, self.rests = (scratch.take(min(most, self.block * height) * group * 8) for _ in range(2))
         self.entries = scratch.take((min(most, self.block * height) * group + 64) * 8)
         self.counter, self.whole = scratch.take(64), whole
+        if self.step is None:
+            deepest = found.terms if self.at_once else min(found.terms, tuning.depth)
+            self.wide = scratch.take(deepest * self.width * 8 if self.widened else 0)
         if self.step is not None:
             self.pack.done = self.counter + at_once.DONE
-        self.of_piece = self.of_blocks(sums=self.sums, rests=self.rests, a_low=self.a_low, b_low=self.b_low)
+        self.of_piece = self.of_blocks(sums=self.sums, rests=self.rests, a_low=self.a_low, b_low=self.b_low, wide=self.wide)
         self.of_piece.update(begun=self.a_low, twice=self.rests, few=tuning.at_once_listed, depth=tuning.depth)
         return self._batches(piece)
 
@@ -183,10 +187,11 @@ class PackedPlan(FloatPlan):
             yield from self._in_place(batch, some, height, across, columns, values)
         elif self.at_once:
             values["done"] = self.counter + at_once.DONE
-            code = engine.compiled(at_once.stored, target, height, across, len(columns) % width > 0, self.key)
+            cut = len(columns) % width > 0
+            code = engine.compiled(at_once.stored, target, height, across, cut, self.key, self.widened)
             own: Arguments = {**values, "columns": len(columns), "factor": bound_factor(found.terms + 4)}
             yield with_streams(at_once.ARGUMENTS, len(self.places)).step_from(code, own)
-        yield tile.ARGUMENTS.step_from(engine.compiled(tile.sums, target, height, across), values)
+        yield tile.ARGUMENTS.step_from(engine.compiled(tile.sums, target, height, across, self.widened), values)
         yield self.stored(self.key, values)
         if target.later:
             yield self.refine(batch, some, columns, self.key, values)

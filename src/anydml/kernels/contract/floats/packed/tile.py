@@ -7,6 +7,7 @@ multiplication and an addition.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from anydml.kernels.call.signature import Signature
 from anydml.kernels.code.emit import kernel, when
@@ -17,7 +18,7 @@ from anydml.kernels.copy.text import prefetch
 from anydml.kernels.undecided.state import OWN
 
 SUMMED = Signature("*a a_tile tiles *b b_panel panels terms *sums sums_row *counter")
-ARGUMENTS = SUMMED + Signature("depth ahead *done")
+ARGUMENTS = SUMMED + Signature("depth ahead *done *wide")
 LINE = 64  # bytes that one prefetch loads
 BOUND = 8 * OWN  # offset in `counter` of the factor of the sums' bounds: 0 if they are exact, else 1
 
@@ -47,7 +48,7 @@ def heights(target: Target, rows: range) -> Iterator[tuple[range, int]]:
             yield group, h
 
 
-def sums(target: Target, rows: int, across: int) -> str:
+def sums(target: Target, rows: int, across: int, widened: bool) -> str:
     """The kernel that sums tiles of `rows` rows and panels of `across` vectors; arguments: ARGUMENTS.
 
     a: tile after tile, `a_tile` bytes apart, float64, term by term; b: panels, float32, row by row. sums: rows of float64,
@@ -56,6 +57,7 @@ def sums(target: Target, rows: int, across: int) -> str:
     ahead: the distance in bytes from a tile to the data that is prefetched during the last terms of the last panel.
     depth: terms of a block of K-blocking: parts of tiles and panels stay in the caches, and errors grow with the terms of a
     block instead of all terms.
+    widened: whether a panel's part in a block is converted once for all tiles; wide: room for it.
     """
     body = Body(target)
     ARGUMENTS.load(body)
@@ -69,7 +71,8 @@ def sums(target: Target, rows: int, across: int) -> str:
     def part(number: str, _: list[Value]) -> list[Value]:
         first = body.op(f"mul i64 {number}, %depth")
         left = body.op(f"sub i64 %terms, {first}")
-        block(body, rows, across, first, body.call("llvm.umin.i64", Kind("i64"), f"i64 {left}", "i64 %depth").name)
+        count = body.call("llvm.umin.i64", Kind("i64"), f"i64 {left}", "i64 %depth").name
+        block(body, rows, across, first, count, widened=widened)
         return []
 
     body.loop("0", blocks, 1, [], part)
@@ -84,8 +87,10 @@ def leave(body: Body) -> None:
     body.label(body.name("never"))
 
 
-def block(body: Body, rows: int, across: int, first: str, count: str, ahead: str = "%ahead") -> None:
+def block(body: Body, rows: int, across: int, first: str, count: str, ahead: str = "%ahead", *, widened: bool) -> None:
     """Sum `count` terms, beginning at `first`: the first block stores its sums, later blocks add theirs.
+
+    widened: whether `%wide` is room for a panel of float64, for which it is converted before its tiles.
 
     While a tile is summed, the next one and a part of the next panel are prefetched. The last panel prefetches the next terms
     instead, or after the last terms the data `ahead` bytes from a tile; 0 if nothing is known to follow.
@@ -106,11 +111,15 @@ def block(body: Body, rows: int, across: int, first: str, count: str, ahead: str
         a_next = body.op(f"select i1 {last}, i64 {a_after}, i64 %a_tile")
         b_next = body.op(f"select i1 {last}, ptr {b_after}, ptr {body.at(b, '%b_panel')}")
 
+        if widened:
+            widen(body, across, count, b)
+
         def tile(t: str, _: list[Value]) -> list[Value]:
             a = body.at(a_first, body.op(f"mul i64 {t}, %a_tile"))
             # a sum is -0 if all of its terms are
             zero = body.constant(wide, -0.0)
-            found = multiplied(body, rows, across, count, a, a_next, b, (b_next, t), [zero] * (rows * across))
+            right = Right("%wide" if widened else b, widened, b_next, t)
+            found = multiplied(body, rows, across, count, a, a_next, right, [zero] * (rows * across))
             into = body.at(columns, body.op(f"mul i64 {body.op(f'mul i64 {t}, {rows}')}, %sums_row"))
 
             def store(*, add: bool) -> None:
@@ -130,22 +139,51 @@ def block(body: Body, rows: int, across: int, first: str, count: str, ahead: str
     body.loop("0", "%panels", 1, [], panel)
 
 
-def multiplied(
-    body: Body, rows: int, across: int, count: str, a: str, a_next: str, b: str, fetched: tuple[str, str], begun: list[Value]
-) -> list[Value]:
-    """The sums of a tile, row by row, with `count` more terms. a_next: bytes from this tile to the next one.
+class Right(NamedTuple):
+    """The panel of a tile, as float64 if it is widened. panel: the next one; number: of the tile, which determines the part of
+    the next panel that it prefetches."""
 
-    fetched: the next panel, and the number of the tile, which determines the part of the panel that it prefetches.
-    """
+    at: str
+    widened: bool
+    panel: str
+    number: str
+
+
+def widen(body: Body, across: int, count: str, b: str) -> None:
+    """Convert `count` rows of a panel to float64, into `%wide`."""
+    lanes = body.target.vector_bytes // 8
+
+    def one(k: str, _: list[Value]) -> list[Value]:
+        body.stored(
+            body.loaded(Kind("float", lanes), b, body.op(f"mul i64 {k}, {4 * lanes}")).converted(
+                "fpext", Kind("double", lanes)
+            ),
+            "%wide",
+            body.op(f"mul i64 {k}, {8 * lanes}"),
+        )
+        return []
+
+    body.loop("0", body.op(f"mul i64 {count}, {across}"), 1, [], one)
+
+
+def multiplied(
+    body: Body, rows: int, across: int, count: str, a: str, a_next: str, b: Right, begun: list[Value]
+) -> list[Value]:
+    """The sums of a tile, row by row, with `count` more terms. a_next: bytes from this tile to the next one."""
     lanes = body.target.vector_bytes // 8
     wide, row_bytes = Kind("double", lanes), across * lanes * 4
-    panel, t = fetched
-    part = body.at(panel, body.op(f"mul i64 {body.op(f'mul i64 {t}, {count}')}, {LINE}"))
-    each = body.op(f"select i1 {body.op(f'icmp ult i64 {t}, {-(-row_bytes // LINE)}')}, i64 {LINE}, i64 0")
+    part = body.at(b.panel, body.op(f"mul i64 {body.op(f'mul i64 {b.number}, {count}')}, {LINE}"))
+    each = body.op(f"select i1 {body.op(f'icmp ult i64 {b.number}, {-(-row_bytes // LINE)}')}, i64 {LINE}, i64 0")
+
+    def element(k: str, n: int) -> Value:
+        if b.widened:
+            return body.loaded(wide, body.at(b.at, body.op(f"mul i64 {k}, {2 * row_bytes}")), 8 * lanes * n)
+        return body.loaded(wide.of("float"), body.at(b.at, body.op(f"mul i64 {k}, {row_bytes}")), 4 * lanes * n).converted(
+            "fpext", wide
+        )
 
     def step(k: str, carried: list[Value]) -> list[Value]:
-        at = body.at(b, body.op(f"mul i64 {k}, {row_bytes}"))
-        right = [body.loaded(wide.of("float"), at, 4 * lanes * n).converted("fpext", wide) for n in range(across)]
+        right = [element(k, n) for n in range(across)]
         left = body.at(a, body.op(f"mul i64 {k}, {8 * rows}"))
         prefetch(body, 1, left, a_next)
         prefetch(body, 2, part, body.op(f"mul i64 {k}, {each}"))
