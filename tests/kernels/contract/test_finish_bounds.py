@@ -48,14 +48,25 @@ def test_the_first_bound_is_that_of_norms(errors: float, weights: float, left: f
     assert listed[: state[COUNT]].tolist() == np.flatnonzero(EIGHTHS < 8).tolist()
 
 
-@pytest.mark.parametrize(("errors", "weights"), [(2.0**-10, 0.0), (0.0, 2.0**-8), (2.0**-10, 2.0**-8)])
-def test_the_bound_of_numbers_before_rounding_is_that_of_norms(errors: float, weights: float) -> None:
-    """Outputs that are summed again have no terms, so that they are 0."""
-    columns, x, off = len(EIGHTHS), 3.0, 0.5
-    bound = (x + off) * errors + off * weights
+@pytest.mark.parametrize(
+    ("errors", "weights", "roundings", "slack"),
+    [
+        (2.0**-10, 0.0, 0.0, 0.0),
+        (0.0, 2.0**-8, 0.0, 0.0),
+        (2.0**-10, 2.0**-8, 0.0, 0.0),
+        (0.0, 0.0, 2.0**-12, 0.0),
+        (0.0, 0.0, 0.0, 2.0**-9),
+    ],
+)
+def test_the_bound_of_numbers_before_rounding_is_that_of_norms(
+    errors: float, weights: float, roundings: float, slack: float
+) -> None:
+    """Outputs that are summed again have no terms, so that they are the bias."""
+    columns, x, off, bias = len(EIGHTHS), 3.0, 0.5, -2.0
+    bound = (x + off) * errors + off * weights + (12.5 - bias) * roundings + slack
     channels = np.zeros((finish.CHANNEL_ROWS, columns))
-    channels[finish.FACTOR] = 10.5 - EIGHTHS / 8 * bound
-    channels[finish.ERRORS], channels[finish.WEIGHTS] = errors, weights
+    channels[finish.FACTOR], channels[finish.BIAS] = 12.5 - EIGHTHS / 8 * bound, bias
+    channels[finish.ERRORS], channels[finish.WEIGHTS], channels[finish.ROUNDINGS] = errors, weights, roundings
     norms, rule, windows = np.zeros(NORMS // 8), np.zeros(4), np.zeros((SPATIAL, len(WINDOW)), np.int64)
     norms[:2] = x, off
     rule.view(np.float32)[:3], rule.view(np.int32)[3:6] = (-1000, 1000, 1), (0, -128, 127)
@@ -76,7 +87,8 @@ def test_the_bound_of_numbers_before_rounding_is_that_of_norms(errors: float, we
     arrays |= {"windows": words, "state": state, "x": nothing, "weights": nothing, "bits": nothing}
     given = {name: array.ctypes.data for name, array in arrays.items()}
     given |= {"filters": 1, "pitch": channels.strides[0], "count": 1, "end": 1, "columns": columns}
+    given["slack"] = int(np.float64(slack).view(np.int64))
     code = engine.compiled(closely, targets()[0], "i8", True, True, True)
     numbers = np.array([given.get(name, 0) for name in CLOSELY.names], np.int64)
     ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(code.address)(numbers.ctypes.data)
-    assert output.tolist() == np.where(EIGHTHS < 8, 0, 10).tolist()
+    assert output.tolist() == np.where(EIGHTHS < 8, bias, 10).tolist()

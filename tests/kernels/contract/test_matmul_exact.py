@@ -181,6 +181,24 @@ def test_every_kind_of_scales_with_every_granularity(kernel: Kernel, machine: Ma
 
 
 @by_quantized_kernel
+def test_a_sum_beside_a_tie_that_float32_does_not_hold(kernel: Kernel, machine: Machine) -> None:
+    """With a scale of 2^-18, float32 has no room for the last bit of a sum, and would round it to the tie."""
+    a, b = np.full((1, 1, 1, 300), 255, np.uint8), np.zeros((1, 1, 300, 64), np.uint8)
+    b[..., :260, :], b[..., 260, :], a[..., 261], b[..., 261, :] = 255, 7, 1, 4
+    assert {int(n) for n in (a.astype(np.int64) @ b.astype(np.int64)).ravel()} == {64 * 2**18 + 2**17 + 1}
+    one = np.ones((1, 1, 1, 1), np.float32)
+    inputs = {"a_tensor": a, "a_scale_tensor": one * 2.0**-18, "b_tensor": b, "b_scale_tensor": one}
+    inputs["output_scale_tensor"] = one
+    described = {name: TensorDesc.of(x) for name, x in inputs.items()}
+    output = np.zeros((1, 1, 1, 64), np.uint8)
+    desc = QuantizedLinearMatrixMultiply(**described, output_tensor=TensorDesc.of(output))
+    operator = compiled_by(kernel, machine, check(desc))
+    assert operator is not None
+    operator.bind(**inputs, output_tensor=output).execute()
+    assert {*output.ravel().tolist()} == {65}
+
+
+@by_quantized_kernel
 def test_rows_of_ties(kernel: Kernel, machine: Machine, ran: Ran) -> None:
     """Long rows in which every output must be decided exactly, alternating with rows in which none must."""
 

@@ -116,6 +116,19 @@ def test_estimates_are_within_their_bound(scales: Scales, record: float, of_floa
     ran(cases, 100 * SOAK)
 
 
+def test_the_bound_has_what_dequantising_the_added_tensor_rounds() -> None:
+    """A scale that is no power of two is the only difference; its multiples are rounded to float32."""
+    weights, bias = np.ones((CHANNELS, TERMS), np.int64), np.zeros(CHANNELS, np.float32)
+    even, odd = (float(np.float32(0.25) + np.float32(2.0**-25) * n) for n in (0, 1))
+    bounds = []
+    for scale in (even, odd):
+        found = estimate(region(Scales((0.013, 0), 0.0071, (2.0**-6, 0), (scale, 0)), weights, bias), INT8, INT8, INT8)
+        assert not isinstance(found, str)
+        bounds.append(0.5 - found.limit.astype(np.float64).max())
+    rounded = max(abs(fraction(np.float32(odd) * np.float32(n)) - fraction(odd) * n) for n in range(-128, 128))
+    assert float(rounded) * 2**6 == pytest.approx(bounds[1] - bounds[0], rel=2e-3)
+
+
 def test_the_roundings_of_an_estimate_of_planes_are_a_share_of_its_parts() -> None:
     """Of an exact sum times a factor, plus a bias, and of this plus and minus a bound, in float64."""
     rng, largest = np.random.default_rng(6), 0.0
