@@ -38,7 +38,7 @@ class FloatTuning(NamedTuple):
     # places that become rows at most, so that owned filters become columns, which take half as much memory as rows do. That
     # pays where the second cache does not hold the filters and the last one is far: of 7 x 7 places, 320 to 1280 channels take
     # 0.73 of their time in a network; of 14 x 14, 96 to 576 channels take 1.4 times as long
-    turned: int = 64 if FAR else 4
+    few_places: int = 64 if FAR else 4
 
     # few rows
     rows: int = 4  # at most
