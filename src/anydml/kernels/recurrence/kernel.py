@@ -191,7 +191,7 @@ def _sums(target: Target, key: RecurrenceKey, n: int) -> tuple[str, list[str]]:
             return
         up = body.op(f"udiv i64 {body.op(f'add i64 {count}, {source.rows - 1}')}, {source.rows}")
         values = (f"ptr %packed{n}", f"i64 {tile}", f"i64 {up}", f"ptr %panels{n}", f"i64 %panel{n}", f"i64 %panel_count{n}")
-        more = (f"i64 %terms{n}", f"ptr %sums{n}", f"i64 %sums_row{n}", f"i64 %depth{n}")
+        more = (f"i64 %terms{n}", f"ptr %sums{n}", f"i64 %sums_row{n}", f"i64 %depth{n}", "ptr %wide")
         body.do(f"call void @sums_{source.rows}_{source.across}({', '.join((*values, *more))})")
 
     if source.kind == INPUT:

@@ -120,9 +120,10 @@ def signature(key: RecurrenceKey) -> Signature:
 
     most: operations of a call. row, slot: from one sequence, and from one step, of a
     state to the next. chunk: steps whose sums over an input are computed at once. made: a group of elements.
+    wide: room for a panel of DEPTH terms as float64.
     codes: for each stage, the address of the code that decides its undecided elements; 0 if there is none yet.
     """
-    found = ["state", "list", "steps", "sequences", "units", "most", "row", "slot", "chunk", "made", "codes"]
+    found = ["state", "list", "steps", "sequences", "units", "most", "row", "slot", "chunk", "made", "codes", "wide"]
     if key.lengths:
         found += ["lengths", "length_step"]
     for n, given in enumerate(key.starts):
@@ -150,7 +151,8 @@ _OF_SOURCE = (
 _OF_INPUT = ("input", "input_step", "input_sequence", "input_term")
 _OF_NUMBERS = ("numbers", "numbers_row", "lost", "open", "pairs", "pairs_part")
 _POINTERS = {"state", "list", "lengths", "history", "start", "parameter", "kept", "packed", "norms", "sums", "panels",
-             "columns", "input", "numbers", "lost", "open", "result", "made", "fine", "pairs", "codes", "weights"}  # fmt: skip
+             "columns", "input", "numbers", "lost", "open", "result", "made", "fine", "pairs", "codes", "weights",
+             "wide"}  # fmt: skip
 
 
 def lanes_of(target: Target) -> int:

@@ -140,6 +140,9 @@ class Planner:
             slot=slot,
             chunk=chunk,
             made=made,
+            wide=self.scratch.take(
+                max((DEPTH * s.across * self.target.vector_bytes * s.widened for s in key.sources), default=0)
+            ),
         )
         histories = [self.scratch.take((steps + 1) * slot) for _ in self.direction.starts]
         packing: list[Step] = []

@@ -23,8 +23,6 @@ DEPTH = 64  # terms in a block of a sum: errors grow with this number
 def sums(target: Target, rows: int, across: int, widened: bool) -> tuple[str, list[str]]:
     """`void @sums_{rows}_{across}(..)`: the products of packed rows and panels, a block of DEPTH terms at a time."""
     body = Body(target)
-    if widened:
-        body.do(f"%wide = alloca [{DEPTH * across * target.vector_bytes} x i8], align 64")
     body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
 
     def part(n: str, _: list[Value]) -> list[Value]:
@@ -39,7 +37,7 @@ def sums(target: Target, rows: int, across: int, widened: bool) -> tuple[str, li
     body.loop("0", parts, 1, [], part)
     body.do("ret void")
     arguments = "ptr %a, i64 %a_tile, i64 %tiles, ptr %b, i64 %b_panel, i64 %panels, i64 %terms, ptr %sums, i64 %sums_row"
-    return defined(body, f"void @sums_{rows}_{across}({arguments}, i64 %depth)"), [*body.declared]
+    return defined(body, f"void @sums_{rows}_{across}({arguments}, i64 %depth, ptr %wide)"), [*body.declared]
 
 
 def packed(target: Target, data_type: DataType, name: str) -> tuple[str, list[str]]:

@@ -204,7 +204,7 @@ def laid_out(x: Any, t: TensorDesc) -> Any:
 @pytest.mark.parametrize("isa", ISAS)
 def test_owned_rows_become_columns_if_few_places_meet_them(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are packed as float32 then; with an activation and a bias of each row, and with places that are not contiguous."""
-    tuned(monkeypatch, tuning, turned=64, column_bytes=8)
+    tuned(monkeypatch, tuning, few_places=64, column_bytes=8)
     rng, packed = np.random.default_rng(31), []
     for n, step, places in ((10, 1, 10), (9, 1, 12), (10, 2, 20)):
         a = TensorDesc(F32, (48, 12), flags=TensorFlags.OWNED_BY_DML)

@@ -66,7 +66,7 @@ def lower(found: list[Contraction], target: Target, problem: Problem, machine: M
         if made.a.at.base == c.factors[1].name and made.b.at.base == c.factors[0].name:
             factors.reverse()
         owned = [bool(problem.tensors[x.at.base].flags & TensorFlags.OWNED_BY_DML) for x in (made.a, made.b)]
-        if square is None and _turned(made, owned, factors[1].dtype.itemsize):
+        if square is None and _rows_as_columns(made, owned, factors[1].dtype.itemsize):
             other = layout(c, problem, 0 if made.a.at.base == c.factors[0].name else 1)
             if isinstance(other, FloatLayout) and other.a.at.base == made.b.at.base:
                 made, factors, owned = other, factors[::-1], owned[::-1]
@@ -100,13 +100,13 @@ def lower(found: list[Contraction], target: Target, problem: Problem, machine: M
     )
 
 
-def _turned(found: FloatLayout, owned: Sequence[bool], size: int) -> bool:
+def _rows_as_columns(found: FloatLayout, owned: Sequence[bool], size: int) -> bool:
     """Whether rows should be columns: owned ones, which take half as much memory then, if few places meet them.
 
     size: bytes of a place's element; places that are contiguous are packed fast as rows.
     """
     contiguous = not found.padded and found.sizes[:2] == (1, 1) and found.b.columns[2] == size
-    few = tuning.TUNING.rows < found.columns <= min(found.rows // 2, tuning.TUNING.turned)
+    few = tuning.TUNING.rows < found.columns <= min(found.rows // 2, tuning.TUNING.few_places)
     return list(owned) == [True, False] and contiguous and few
 
 

@@ -38,7 +38,7 @@ class FloatTuning(NamedTuple):
     # places that become rows at most, so that owned filters become columns, which take half as much memory as rows do. That
     # pays where the second cache does not hold the filters and the last one is far: of 7 x 7 places, 320 to 1280 channels take
     # 0.73 of their time in a network; of 14 x 14, 96 to 576 channels take 1.4 times as long
-    turned: int = 64 if FAR else 4
+    few_places: int = 64 if FAR else 4
 
     # few rows
     rows: int = 4  # at most
@@ -56,6 +56,8 @@ class FloatTuning(NamedTuple):
     # bytes of transformed tiles that are kept at once: in the second cache, with all else, or beyond it if the last one is near
     tiles: int = CACHE // 4 if FAR else CACHE * 9 // 8
     fewest_tiles: int = 28 if FAR else 16  # for which transforming filters pays
+    # of 3 x 3 windows; where conversions replace multiply-adds, 8 channels take 1.2 to 1.3 times as long as by plain sums
+    fewest_channels: int = 9 if processor.conversions_share_units() else 5
     products: int = CACHE // 8  # bytes of products
     sums: int = CACHE // 8  # bytes of sums
     many_listed: int = 24  # all sums of a block are computed again if more than 1 / many_listed of its elements are listed
