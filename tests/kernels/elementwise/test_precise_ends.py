@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import gmpy2
 import numpy as np
 import pytest
 
@@ -12,7 +13,8 @@ from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import precise
-from anydml.kernels.numbers.doubled.arithmetic import Precise
+from anydml.kernels.numbers.doubled import levels
+from anydml.kernels.numbers.doubled.arithmetic import Precise, all_signed
 from anydml.kernels.numbers.functions.pairs import Pair
 from anydml.schema.node import Constant
 from number_kernels import columns
@@ -20,6 +22,7 @@ from number_kernels import columns
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
 TIE = 1 + 2.0**-24
+OF_GELU = -79.999888, -79.999819, -79.999726, -79.999659  # the binary logarithms of relative bounds
 
 
 def test_an_end_beside_a_tie_is_moved_by_more_than_its_own_rounding() -> None:
@@ -47,6 +50,22 @@ def test_bounds_up_to_a_share_are_decided() -> None:
     rows = [(1.25, 2.0**-22), (1.25, 2.0**-18), (2.0**-202, 2.0**-204), (2.0**-198, 2.0**-200)]
     few, far = columns(targets()[0], undecided, *np.array(rows).T)
     assert few[:2].tolist() == far[2:].tolist() == [0, 1]
+
+
+def test_gelu_far_below_zero_has_the_error_of_its_constant() -> None:
+    """That of 1 / sqrt(2) grows with the square of the argument; beside the function's own, it is a part of 2^-12."""
+
+    def told(x: Value) -> list[Value]:
+        zero = x.lift(0.0)
+        made = levels.gelu(Precise(Pair(x, zero), zero, None, all_signed(x)))
+        return [made.pair.head, made.pair.tail, made.err]
+
+    x = np.array([-20.0, -25.5, -30.25, -34.0])
+    for at, head, tail, err, share in zip(x, *columns(targets()[0], told, x), OF_GELU, strict=True):
+        with gmpy2.context(precision=400):
+            t = gmpy2.mpfr(at) * gmpy2.erfc(-gmpy2.mpfr(at) / gmpy2.sqrt(gmpy2.mpfr(2))) / 2
+            assert abs(t - head - gmpy2.mpfr(tail)) <= err
+            assert float(gmpy2.log2(err / abs(t))) == pytest.approx(share, abs=2e-5)
 
 
 def test_constants_are_within_their_bounds() -> None:
