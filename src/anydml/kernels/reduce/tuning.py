@@ -17,7 +17,7 @@ class RowTuning(NamedTuple):
     room: int = 1 << 10  # elements on the list of a piece
     room_of_block: int = 1 << 6  # the same, of rows that outputs take turns with
     block: int = processor.caches().second // 2  # bytes of all tensors of rows that outputs take turns with
-    turns: int = processor.caches().last  # bytes from which they do
+    turns: int = processor.past_caches() if processor.last_is_far() else processor.caches().last  # bytes from which they do
     in_turns: int = 1 << 27  # elements up to which they do: signals are not handled in between
     longest: int = 1 << 28  # elements of a row that is added up or multiplied, which no signal ends
     alone_whole: int = 1 << 15  # elements below which one thread looks for extremes
