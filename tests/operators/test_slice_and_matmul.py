@@ -227,9 +227,13 @@ def test_quantized_products_of_any_kind(case: QuantizedCase) -> None:
         compare_quantized(case, Device(device))
 
 
-@pytest.mark.parametrize(("device", "step", "at_least"), [("cpu", 1, 84_934_656), ("reference", 400, 200_000)])
+@pytest.mark.parametrize(
+    ("device", "step", "at_least"),
+    [("cpu", 1, 84_934_656) if SOAK > 1 else ("cpu", 5, 16_900_000), ("reference", 400, 200_000)],
+)
 def test_every_number_by_every_number(device: str, step: int, at_least: int, ran: Ran) -> None:
-    """All 65,536 products of two numbers at once, for types, scales and zero points; the reference computes some of them."""
+    """All 65,536 products of two numbers at once, for types, scales and zero points: one in five of these in `make test`, and
+    few by the reference."""
     on = Device(device)
     cases = itertools.islice(hard_cases.exhaustive_one_element(), 0, None, step)
     ran(sum(compare_quantized(case, on) for case in cases), at_least)
