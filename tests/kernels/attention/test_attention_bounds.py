@@ -22,7 +22,7 @@ from anydml.kernels.code import llvm, targets
 from anydml.kernels.numbers.functions import doubled
 from anydml.schema.operator import Desc
 from attention_cases import described, made
-from bound_cases import judge_extent
+from bound_cases import ISAS, judge_extent
 from bound_probes import PRECISION, Extent, climbed, exactly, probed, ratios
 from every_kernel import SOAK, without_dot_products
 
@@ -208,14 +208,6 @@ def largest(name: str, stage: str, isa: str) -> float:
     return largest_of_form(name, stage, isa) if name in FORMS else largest_of_case(name, stage, isa)
 
 
-ISAS = {
-    "generic": 0,
-    "avx2": 1,
-    "avx_vnni": 1,
-    "avx512bw": 2,
-    "avx512_vnni": 2,
-    "amx_int8": 2,
-}  # of x86: the column of the records
 CHANGED = 1.25  # a ratio that differs from its record by more belongs to another bound
 # by stage, in vectors of 2, 4 and 8 float64
 RECORDS = {

@@ -1,4 +1,4 @@
-"""What pairs of float32 say besides their ends: the largest ratio of a tail and the head, and erf where it is nearly 1.
+"""Claims of pairs of float32 besides their ends: the largest ratio of a tail and the head, and erf where it is nearly 1.
 
 `python tests/kernels/elementwise/test_pair_sizes.py` prints the records.
 """

@@ -1,4 +1,4 @@
-"""What is known of functions near zero without computing them: it holds beside ties, and no limit of it changes unseen.
+"""Knowledge of functions near zero, which are not computed: it holds beside ties, and no limit of it changes unseen.
 
 `python tests/kernels/elementwise/test_settled_limits.py` prints the records.
 """
