@@ -61,6 +61,10 @@ class Work:
         if at.quantized or at.kind.full:
             yield parameters(at, (0, 0), rows, 0, at.problem.n, records, modes)
         padded = packed.take(len(rows) * at.row_bytes if self.moved else 0)
+        filled = at.problem.k * at.dot.depth // at.dot.group
+        if self.moved and (behind := at.row_bytes - filled):  # unlike scratch, this memory may have any content
+            sizes = len(rows), behind
+            yield at.copied(sizes, (0, 1), (at.row_bytes, 1), 1, At("constants"), padded + filled)
         a, a_row = yield from self._left((0, 0), rows, padded, spare)
         yield row_sums(at, (0, 0), rows, a, a_row, at.row_bytes, records, modes)
         self.fixed = FixedRows(a, a_row, records, modes)
