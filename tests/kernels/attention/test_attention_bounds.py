@@ -84,6 +84,11 @@ def but_half_the_first(rng: Rng, keys: int) -> Array:
     return found
 
 
+def nearly_equal(rng: Rng, keys: int) -> Array:
+    """Keys whose scores differ by 2^-57 to 2^-50, across the limit below which a power is 1 + d, for queries of 2^-28."""
+    return normal(rng, keys, 2) * np.float32(2.0) ** np.linspace(-29, -22, CANDIDATES, dtype=np.float32)[:, None, None]
+
+
 CASES = {
     "large scores": Case(lambda r: 40 * normal(r, 2, 2), lambda r: alike(r, 5, 2, 1e-3), lambda r: signs(r, 5, 4)),
     "large scores of many products": Case(
@@ -100,6 +105,13 @@ CASES = {
         lambda r: 0 * normal(r, 2, 2),
         lambda r: normal(r, 9, 2),
         lambda r: normal(r, 9, 4) * 2.0 ** r.randint(-60, 60, (CANDIDATES, 9, 4)),
+    ),
+    "nearly equal keys": Case(
+        lambda r: 2.0**-28 * normal(r, 2, 2),
+        lambda r: nearly_equal(r, 3),
+        lambda r: np.repeat(1 + normal(r, 1, 4) / 64, 3, axis=1),
+        scale=0.5,
+        rounds=0,
     ),
     "many keys": Case(
         lambda r: 0 * normal(r, 1, 1)[:2], lambda r: normal(r, 6000, 1)[:2], lambda r: 1 + normal(r, 6000, 1)[:2] / 64
@@ -148,6 +160,9 @@ FORMS = {
     "large terms": Form(dict(form="apart", term=True), dict(relative_position_bias_tensor=(1e3, 0.5))),
     "large terms and a mask": Form(
         dict(form="apart", mask="BOOLEAN", term=True), dict(relative_position_bias_tensor=(1e3, 0.5)), -0.75
+    ),
+    "terms that leave few digits": Form(
+        dict(form="apart", term=True), dict(relative_position_bias_tensor=(2.0**28, 0))
     ),
     "a mask": Form(dict(form="apart", mask="BOOLEAN"), dict(query_tensor=(0, 0.1)), -0.75),
     "large biases": Form(
@@ -230,6 +245,8 @@ RECORDS = {
     "large biases": (0.0127, 0.0154, 0.0113, 0.00118, 0.00134, 0.00134, 0.0126, 0.0152, 0.0113),
     "keys that are not seen": (0.00452, 0.00795, 0.122, 0.0233, 0.00305, 0.00243, 0.00451, 0.00791, 0.122),
     "FLOAT16": (0.0133, 0.013, 0.179, 1.29e-05, 1.29e-05, 1.29e-05, 0.0133, 0.0129, 0.179),
+    "nearly equal keys": (0.0187, 0.0185, 0.0101, 0.0225, 0.0134, 0.00738, 0.0183, 0.0182, 0.01),
+    "terms that leave few digits": (0.284, 0.284, 0.284, 2.23e-07, 2.23e-07, 2.23e-07, 0.338, 0.338, 0.338),
     "a key alone": (8.08e-17, 8.08e-17, 8.08e-17, 0.0126, 0.00902, 0.00508, 4.8e-15, 2.58e-15, 1.32e-15),
 }
 

@@ -18,7 +18,7 @@ from anydml.kernels.copy.text import prefetch
 from anydml.kernels.numbers.functions.pairs import two_sum
 
 AHEAD = 4  # how many rows ahead to prefetch rows that are not contiguous
-NORM_SLACK = 1 + 2.0**-20  # for the roundings of norms themselves
+NORM_SLACK = 1 + 2.0**-20  # for the roundings of norms themselves, of up to 2^30 numbers
 
 
 def filled(target: Target, key: AttentionKey, *, biased: bool) -> Function:
@@ -142,7 +142,7 @@ def largest(target: Target, key: AttentionKey) -> Function:
 
         _, (size, signs, square) = f.loop("0", "%count", 1, [zero, zero, zero], row)
         f.stored(size.signed_as(signs), "%into", i)
-        f.stored(square.root() * (1 + 2.0**-20), "%norms", i)  # of up to 2^20 rows
+        f.stored(square.root() * NORM_SLACK, "%norms", i)
 
     f.each("0", "%width", column, 8 * f.lanes)
     return f
