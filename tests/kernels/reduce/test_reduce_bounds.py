@@ -58,11 +58,16 @@ def down(function: str, make: Rows, height: int) -> Case:
     )  # fmt: skip
 
 
-def adding_up(rng: Rng, width: int) -> Array:
-    """Rows whose sums are close to 1."""
+def adding_up(rng: Rng, width: int, more: Array | float = 2.0**-26) -> Array:
+    """Rows whose sums are close to 1. more: how much larger they are."""
     found = abs(about_one(rng, width)) / width
-    found[:, -1] = 1 - found[:, :-1].sum(axis=1, dtype=np.float64) + 2.0**-26
+    found[:, -1] = 1 - found[:, :-1].sum(axis=1, dtype=np.float64) + more
     return found.astype(np.float32)
+
+
+def around_the_limit(rng: Rng, width: int) -> Array:
+    """Rows whose sums are 2^-23 to 2^-17 above 1: from 2^-20 on, logarithms are computed in another way."""
+    return adding_up(rng, width, 2.0 ** np.linspace(-23, -17, len(about_one(rng, width))))
 
 
 def softmax(name: str, make: Rows, width: int) -> Case:
@@ -148,11 +153,13 @@ CASES = {
     "LOG_SUM": reduced("LOG_SUM", positive(normal), 33),
     "LOG_SUM near 1": reduced("LOG_SUM", scaled(about_one, 1 / 33), 33),
     "LOG_SUM beside 1": reduced("LOG_SUM", adding_up, 4),
+    "LOG_SUM close to 1": reduced("LOG_SUM", around_the_limit, 4),
     "LOG_SUM_EXP": reduced("LOG_SUM_EXP", normal, 33),
     "LOG_SUM_EXP alike": reduced("LOG_SUM_EXP", alike, 33),
     "LOG_SUM_EXP of probabilities": reduced("LOG_SUM_EXP", lambda rng, n: np.log(abs(about_one(rng, n)) / n), 33),
     "LOG_SUM_EXP of powers": reduced("LOG_SUM_EXP", powers_of_two, 33),
     "LOG_SUM_EXP of far elements": reduced("LOG_SUM_EXP", scaled(normal, 60), 4),
+    "LOG_SUM_EXP of huge elements": reduced("LOG_SUM_EXP", lambda rng, n: 1e6 + 60 * normal(rng, n), 4),
     "softmax": softmax("SOFTMAX", normal, 33),
     "softmax of two": softmax("SOFTMAX", scaled(normal, 4), 2),
     "softmax of far elements": softmax("SOFTMAX", scaled(normal, 30), 33),
@@ -201,11 +208,13 @@ RECORDS: dict[str, tuple[float, ...]] = {
     "LOG_SUM": (0.0242, 0.0242, 0.0233, 0.047, 0.047, 0.047),
     "LOG_SUM near 1": (0.0076, 0.0076, 0.0073, 0.247, 0.247, 0.247),
     "LOG_SUM beside 1": (0.00488, 0.00474, 0.00457, 0.181, 0.181, 0.181),
+    "LOG_SUM close to 1": (0.00614, 0.00592, 0.00572, 0.25, 0.25, 0.25),
     "LOG_SUM_EXP": (0.0462, 0.034, 0.108, 0.000325, 0.000314, 0.000314),
     "LOG_SUM_EXP alike": (0.222, 0.222, 0.0891, 0.000155, 0.000154, 0.000154),
     "LOG_SUM_EXP of probabilities": (0.0876, 0.075, 0.12, 5.12e-06, 4.31e-07, 4.31e-07),
     "LOG_SUM_EXP of powers": (0.245, 0.245, 0.245, 2.25e-08, 3.15e-08, 3.15e-08),
     "LOG_SUM_EXP of far elements": (0.219, 0.219, 0.219, 0.0125, 0.0125, 0.0125),
+    "LOG_SUM_EXP of huge elements": (0.0897, 0.0897, 0.0897, 0.292, 0.292, 0.292),
     "softmax": (0.122, 0.129, 0.278, 7.56e-05, 6.95e-05, 6.95e-05),
     "softmax of two": (0.112, 0.0964, 0.342, 8.93e-05, 8.7e-05, 8.7e-05),
     "softmax of far elements": (0.134, 0.158, 0.522, 8.86e-05, 9.74e-05, 9.74e-05),

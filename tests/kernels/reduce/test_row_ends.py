@@ -70,6 +70,23 @@ def test_a_difference_on_a_tie_beside_a_logarithm_of_nearly_0() -> None:
     agrees("ACTIVATION_LOG_SOFTMAX1", x, x.shape)
 
 
+# -2^24 - 1 is a tie. The sum of e^(x - 1) of the others is e^-1024 log 2 times it, but for the parts given
+AROUND_THE_LIMIT = {
+    2.0**-18: (-692.149169921875, -698.3662109375, -708.442138671875, -718.4149169921875),
+    2.0**-22: (-692.149169921875, -698.3679809570312, -709.5095825195312, -719.2357788085938),
+    -(2.0**-22): (-692.149169921875, -698.3682250976562, -709.2545166015625, -720.517578125),
+    -(2.0**-18): (-692.149169921875, -698.3700561523438, -708.3041381835938, -718.3814697265625),
+}
+
+
+@pytest.mark.parametrize("part", AROUND_THE_LIMIT)
+def test_a_tie_beside_which_it_is_close_whether_a_logarithm_counts(part: float, left: list[int]) -> None:
+    """It is decided from a part of 2^-20 on, and nearer the limit in Python."""
+    x = np.array([[1, -(2.0**24), *AROUND_THE_LIMIT[part]]], np.float32)
+    agrees("ACTIVATION_LOG_SOFTMAX1", x, x.shape)
+    assert sum(left) == (abs(part) < 2.0**-20)
+
+
 def test_a_sum_that_is_not_exact_is_undecided_where_it_is_taken_for_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quarter of the sum is on a tie, but for the last term."""
     monkeypatch.setattr(walks, "refined", lambda *_: None)
