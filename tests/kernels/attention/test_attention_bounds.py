@@ -86,7 +86,8 @@ def but_half_the_first(rng: Rng, keys: int) -> Array:
 
 def nearly_equal(rng: Rng, keys: int) -> Array:
     """Keys whose scores differ by 2^-57 to 2^-50, across the limit below which a power is 1 + d, for queries of 2^-28."""
-    return normal(rng, keys, 2) * np.float32(2.0) ** np.linspace(-29, -22, CANDIDATES, dtype=np.float32)[:, None, None]
+    found: Array = normal(rng, keys, 2) * np.float32(2.0) ** np.linspace(-29, -22, CANDIDATES, dtype=np.float32)[:, None, None]
+    return found
 
 
 CASES = {
@@ -161,9 +162,7 @@ FORMS = {
     "large terms and a mask": Form(
         dict(form="apart", mask="BOOLEAN", term=True), dict(relative_position_bias_tensor=(1e3, 0.5)), -0.75
     ),
-    "terms that leave few digits": Form(
-        dict(form="apart", term=True), dict(relative_position_bias_tensor=(2.0**28, 0))
-    ),
+    "terms that leave few digits": Form(dict(form="apart", term=True), dict(relative_position_bias_tensor=(2.0**28, 0))),
     "a mask": Form(dict(form="apart", mask="BOOLEAN"), dict(query_tensor=(0, 0.1)), -0.75),
     "large biases": Form(
         dict(form="apart", bias=True), dict(query_tensor=(0, 1e-6), key_tensor=(0, 1e-6), value_tensor=(0, 1e-9))
