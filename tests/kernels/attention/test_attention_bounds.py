@@ -90,6 +90,13 @@ def nearly_equal(rng: Rng, keys: int) -> Array:
     return found
 
 
+def large_in_common(rng: Rng, rows: int, first: Array) -> Array:
+    """Vectors with the same first element for each candidate, and small differences."""
+    found = normal(rng, rows, 3)
+    found[..., 0] = first[:, None]
+    return found
+
+
 CASES = {
     "large scores": Case(lambda r: 40 * normal(r, 2, 2), lambda r: alike(r, 5, 2, 1e-3), lambda r: signs(r, 5, 4)),
     "large scores of many products": Case(
@@ -112,6 +119,12 @@ CASES = {
         lambda r: nearly_equal(r, 3),
         lambda r: np.repeat(1 + normal(r, 1, 4) / 64, 3, axis=1),
         scale=0.5,
+        rounds=0,
+    ),
+    "errors of scores around a limit": Case(
+        lambda r: large_in_common(r, 2, np.ones(CANDIDATES)),
+        lambda r: large_in_common(r, 3, 2.0 ** np.append(np.linspace(37.5, 39.5, CANDIDATES - 1), 42.5)),
+        lambda r: normal(r, 3, 4),
         rounds=0,
     ),
     "many keys": Case(
@@ -202,7 +215,7 @@ def largest_of_case(name: str, stage: str, isa: str) -> float:
         outputs = {"output_tensor": np.zeros((*inputs["query_tensor"].shape[:2], inputs["value_tensor"].shape[2]), np.float32)}
         fields = dict(scale=case.scale, query_head_count=1, key_value_head_count=1, mask_type="NONE")
         found = rated(described(inputs, outputs, fields), inputs, exact_elements(inputs, case.scale), stage, isa)
-        best: Array = np.nanmax(found.reshape(len(inputs["query_tensor"]), -1), axis=1)
+        best: Array = np.fmax.reduce(found.reshape(len(inputs["query_tensor"]), -1), axis=1, initial=0.0)
         return best
 
     start = {f"{n}_tensor": np.float32(make(rng)) for n, make in zip(("query", "key", "value"), case[:3], strict=True)}
@@ -232,6 +245,7 @@ RECORDS = {
     "a key far ahead": (4.06e-252, 0.00019, 0.000378, 8.74e-09, 8.74e-09, 8.74e-09, 6.12e-252, 0.00019, 0.000216),
     "equal keys": (0.00784, 0.00784, 0.00959, 0.0156, 0.0156, 0.0156, 0.00777, 0.00769, 0.00952),
     "equal keys and wide values": (0.00916, 0.00916, 0.00898, 0.344, 0.344, 0.344, 0.0091, 0.0091, 0.00894),
+    "errors of scores around a limit": (0.108, 0.206, 0.206, 0.0139, 0.0139, 0.0139, 0.129, 0.271, 0.271),
     "many keys": (0.000243, 0.000453, 0.0384, 0.0163, 0.0163, 0.0163, 0.000243, 0.000453, 0.0383),
     "one sign": (0.0326, 0.0411, 0.059, 2.1e-06, 2.27e-06, 2.05e-06, 0.0321, 0.0405, 0.0588),
     "cancelling": (0.0117, 0.0112, 0.0703, 2.5e-06, 3.43e-06, 3.43e-06, 0.0117, 0.0112, 0.0701),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise import standardised
+from anydml.kernels.elementwise import sloped, standardised
 from anydml.kernels.numbers.floats.numbers import Number, of_single
 from anydml.kernels.numbers.known import Known
 from anydml.tensor import DataType
@@ -37,6 +37,11 @@ def single(x: Array) -> Array:
     """Numbers of float32 as float64."""
     found: Array = x.astype(np.float32).astype(np.float64)
     return found
+
+
+def given(value: Value) -> Callable[[], Value]:
+    """A number's value."""
+    return lambda: value
 
 
 class Data(NamedTuple):
@@ -210,6 +215,27 @@ def test_elements_are_within_their_bounds(name: str, fused: bool) -> None:
     assert abs(made.width_of_ends - record.width_of_ends) <= 0.02, changed
     for ratio, before in ((made.ratio, record.ratio), (made.ratio_of_ends, record.ratio_of_ends)):
         assert before / 1.25 <= ratio <= before * 1.25, changed
+
+
+def test_sloped_elements_that_cancel_are_within_their_bounds() -> None:
+    """(x - m) + (z - n) c is within 4 u |(z - n) c| where it is nearly 0."""
+    rng = Rng(5)
+    m, n, c, z = (rng.uniform(1, 2, COUNT) * 2.0 ** rng.randint(-3, 3, COUNT) for _ in range(4))
+    z = single(-z)
+    x = single(m - (z - n) * c)
+    c = -(x - m) / (z - n)
+
+    def emitted(m: Value, n: Value, c: Value, x: Value, z: Value) -> list[Value]:
+        line = sloped.line("mnc", [Number(v.body, given(v), Known(-1e9, 1e9), exact=True) for v in (m, n, c)])
+        found = sloped.element(line, *(of_single(v.converted("fptrunc", v.kind.of("float"))) for v in (x, z)))
+        return [found.number.wide(), found.number.error()]
+
+    y, bound = columns(targets()[0], emitted, m, n, c, x, z)
+    ratios = []
+    for k in range(COUNT):
+        of_m, of_n, of_c, of_x, of_z, of_y = (Fraction(float(v[k])) for v in (m, n, c, x, z, y))
+        ratios.append(float(abs((of_x - of_m) + (of_z - of_n) * of_c - of_y) / Fraction(float(bound[k]))))
+    assert 1 / 4 < max(ratios) <= 1
 
 
 def test_limits_have_room_for_roundings_and_are_normal_numbers() -> None:

@@ -9,9 +9,13 @@ from numpy.typing import NDArray
 import anydml as dml
 from agreement import SOAK, bits, expected
 from anydml.kernels.code import llvm
+from anydml.kernels.code.targets import targets
+from anydml.kernels.code.values import Value
+from anydml.kernels.elementwise import near_zero
 from anydml.kernels.elementwise.undecided import UndecidedElements
 from anydml.tensor import DataType
 from every_kernel import without_dot_products
+from number_kernels import columns
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="without LLVM there are no kernels that could be wrong")
 
@@ -92,6 +96,18 @@ def test_tiny_arguments_are_rounded_once(name: str, monkeypatch: pytest.MonkeyPa
             compiled.bind(input_tensor=x, output_tensor=made).execute()
             np.testing.assert_array_equal(bits(made), bits(exact), err_msg=row.name)
             assert not early or sum(left) < 150
+
+
+def test_arguments_are_tiny_while_what_is_added_is_less_than_a_last_place() -> None:
+    """At most 64 s x^2, beside s x, is less than 2^-53 of it up to 2^-60."""
+    assert near_zero.STEEP * 2.0**-60 < 2.0**-53
+    x = np.array([0.0, 2.0**-149, 2.0**-60 - 2.0**-84, 2.0**-60])
+
+    def emitted(x: Value) -> list[Value]:
+        return [near_zero.NearZero(0.5, 1).settled(x.converted("fptrunc", x.kind.of("float")).bits())[1]]
+
+    (known,) = columns(targets()[0], emitted, np.concatenate([x, -x]))
+    assert known.tolist() == [0, 1, 1, 0, 0, 1, 1, 0]
 
 
 def test_hard_swish_of_integers_is_decided_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
