@@ -68,9 +68,9 @@ kernels/copy/
 kernels/evaluate/
     devices/test_stages_of_families.py devices/test_stages.py
 kernels/elementwise/
-    kernels/elementwise/test_map_bounds.py kernels/elementwise/test_elementwise_bounds.py
-    kernels/elementwise/test_geometry.py kernels/elementwise/test_near_zero.py kernels/elementwise/test_settled.py
-    kernels/elementwise/test_slow_elements.py kernels/elementwise/test_elementwise_scaled.py
+    kernels/elementwise/test_line_claims.py kernels/elementwise/test_map_bounds.py
+    kernels/elementwise/test_elementwise_bounds.py kernels/elementwise/test_geometry.py kernels/elementwise/test_near_zero.py
+    kernels/elementwise/test_settled.py kernels/elementwise/test_slow_elements.py kernels/elementwise/test_elementwise_scaled.py
     kernels/elementwise/test_elementwise_precise.py kernels/elementwise/test_elementwise_lists.py
     kernels/elementwise/test_elementwise_types.py kernels/elementwise/test_elementwise_layouts.py
     kernels/elementwise/test_quantised_sums.py kernels/elementwise/test_int4_maps.py
@@ -147,7 +147,8 @@ kernels/recurrence/
     kernels/recurrence/test_recurrence_bounds.py kernels/recurrence/test_recurrence_elements.py
     kernels/recurrence/test_recurrences.py kernels/recurrence/test_recurrences_data.py
 kernels/reduce/
-    kernels/reduce/test_reduce_bounds.py kernels/reduce/test_near_ties.py kernels/reduce/test_staged.py
+    kernels/reduce/test_reduce_bounds.py kernels/reduce/test_accumulator_bounds.py kernels/reduce/test_row_ends.py
+    kernels/reduce/test_near_ties.py kernels/reduce/test_staged.py
     kernels/reduce/test_normalization.py kernels/reduce/test_rows.py kernels/reduce/test_added_pairs.py
 kernels/scan/
     kernels/scan
