@@ -127,6 +127,7 @@ def test_the_tests_that_found_others_come_first_and_those_that_reach_a_fault_bef
     assert reached.ordered(fault, seen, [], 99, ["tests/none.py::x"]) == first + rest
     assert reached.ordered(fault, seen, [], 2, ["tests/a.py::two"]) == ["tests/a.py::two"]
     assert reached.ordered(fault, seen, [], 1.8, []) == [*first[:2], rest[0]]
+    assert reached.ordered(fault, seen, [], 1.8, [], first)[0] == rest[0]
     nowhere = fault._replace(path="kernels/y.py")
     assert reached.ordered(nowhere, seen, ["tests/c.py"], 99, []) == ["tests/c.py::five"]
     (tmp_path / "tests/c.py").write_text("changed = 1")

@@ -119,17 +119,19 @@ kernels/numbers/
     kernels/numbers/test_known.py kernels/elementwise/test_map_bounds.py kernels/elementwise/test_elementwise_bounds.py
     kernels/reduce/test_reduce_bounds.py kernels/elementwise/test_elementwise_types.py
 kernels/numbers/doubled/
-    kernels/numbers/test_doubled.py kernels/elementwise/test_map_bounds.py kernels/reduce/test_reduce_bounds.py
+    kernels/numbers/test_doubled.py kernels/numbers/test_limits.py
+    kernels/elementwise/test_map_bounds.py kernels/reduce/test_reduce_bounds.py
     kernels/elementwise/test_elementwise_precise.py kernels/elementwise/test_elementwise_doubled.py
     kernels/elementwise/test_near_zero.py kernels/recurrence/test_recurrence_elements.py
 kernels/numbers/floats/
-    kernels/numbers/test_bounded.py kernels/elementwise/test_map_bounds.py kernels/elementwise/test_elementwise_bounds.py
+    kernels/numbers/test_bounded.py kernels/numbers/test_limits.py kernels/numbers/test_places.py
+    kernels/elementwise/test_map_bounds.py kernels/elementwise/test_elementwise_bounds.py
     kernels/reduce/test_reduce_bounds.py kernels/elementwise/test_elementwise_types.py
     kernels/recurrence/test_recurrence_elements.py kernels/elementwise/test_elementwise.py
 kernels/numbers/functions/
-    kernels/elementwise/test_map_bounds.py kernels/elementwise/test_elementwise_functions.py
-    kernels/elementwise/test_paired.py kernels/elementwise/test_paired_powers.py kernels/elementwise/test_far_angles.py
-    kernels/numbers/test_bounded.py
+    kernels/elementwise/test_pair_sizes.py kernels/elementwise/test_map_bounds.py
+    kernels/elementwise/test_elementwise_functions.py kernels/elementwise/test_paired.py
+    kernels/elementwise/test_paired_powers.py kernels/elementwise/test_far_angles.py kernels/numbers/test_bounded.py
     kernels/reduce/test_reduce_bounds.py kernels/elementwise/test_elementwise_doubled.py
 kernels/numbers/measured/
     kernels/numbers/test_bounded.py kernels/windows/test_window_bounds.py kernels/nests

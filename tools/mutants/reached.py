@@ -144,8 +144,10 @@ def name_of(code: CodeType) -> str:
     return name.replace(".<locals>", "")
 
 
-def ordered(mutant: Mutant, reached: Reached, given: Sequence[str], seconds: float, killers: Sequence[str]) -> list[str]:
-    """The tests for a fault: those that found others in its file; the fastest of each function of tests; the rest.
+def ordered(
+    mutant: Mutant, reached: Reached, given: Sequence[str], seconds: float, killers: Sequence[str], run: Collection[str] = ()
+) -> list[str]:
+    """The tests for a fault that were not run: those that found others in its file; the fastest of each function; the rest.
 
     Tests that reach the fault come first, of whatever file; given are files whose tests are run if none does. They take at
     most so many seconds in all, but for the first.
@@ -166,6 +168,8 @@ def ordered(mutant: Mutant, reached: Reached, given: Sequence[str], seconds: flo
     taken: list[str] = []
     spent = 0.0
     for name in found:
+        if name in run:
+            continue
         if not taken or spent + tests[name].seconds <= seconds:
             taken.append(name)
             spent += tests[name].seconds

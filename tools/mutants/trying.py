@@ -105,7 +105,7 @@ class Tree:
                     self.look(file)
             if not left or reaching(mutant, self.reached.all()):
                 looked = [file for file in given if file not in left]
-                chosen = [n for n in ordered(mutant, self.reached, looked, seconds - found.seconds, killers) if n not in run]
+                chosen = ordered(mutant, self.reached, looked, seconds - found.seconds, killers, run)
                 if chosen:
                     made = self._planted(mutant, partial(asked, chosen), seconds)
                     run.update(chosen)

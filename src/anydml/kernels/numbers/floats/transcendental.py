@@ -212,13 +212,13 @@ def _power_of_rounded(x: Number, y: Number, made: Number) -> Number:
     delta = _error_in_lanes(x)
     relative = body.chosen(delta.compared("une", 0.0), power.magnitude() * (delta / size), 0.0)
     # if the power is far outside the range, its exponent has an error of at most 0.3 of itself, for x this far from 1
-    apart = ((size - 1.0).magnitude() * 0.25).compared("oge", delta) & delta.compared("olt", size * 2.0**-20)
-    sure = apart & (value.magnitude().compared("ogt", 2.0**1010) | value.magnitude().compared("olt", 2.0**-1010))
+    apart = ((size - 1.0).magnitude() * 0.25).compared("oge", delta) & delta.compared("olt", size * STEEP)
+    sure = apart & (value.magnitude().compared("ogt", numbers.FAR) | value.magnitude().compared("olt", 1 / numbers.FAR))
     sure = sure | (apart & value.compared("uno", value))
     if x.rest is not None:  # near 1, a power is e^(y (x - 1)); with y = NaN it is NaN, but 1 for x = 1
         rest = (x.rest().bits() ^ (x.wide().bits() & -(1 << 63))).cast(value.kind)
         distance = (size - 1.0) + rest
-        beside = (size - 1.0).magnitude().compared("olt", 2.0**-30) & distance.compared("one", 0.0)
+        beside = (size - 1.0).magnitude().compared("olt", STEEP) & distance.compared("one", 0.0)
         exponent = power * distance
         far = beside & exponent.magnitude().compared("ogt", 480.0)  # decided even for such large float32
         value = body.chosen(far, body.chosen(exponent.compared("ogt", 0.0), math.inf, value.lift(0.0)), value)

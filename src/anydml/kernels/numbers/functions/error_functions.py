@@ -46,4 +46,4 @@ def erf(x: Value) -> Approximate:
     size = x.magnitude()
     far = (1 - _of_positive(size)).signed_as(x)
     near = x * ERF(x * x)
-    return Approximate(x.body.chosen(size.compared("olt", 0.5), near, far), max(ERF.rel + U, ERFC_REL + U))
+    return Approximate(x.body.chosen(size.compared("olt", 0.5), near, far), max(ERF.rel, ERFC_REL) + U)

@@ -12,7 +12,7 @@ from anydml.kernels.numbers.known import FAR
 from anydml.kernels.numbers.lanes import Truth, broadcast, chosen, either, in_lanes
 from anydml.kernels.numbers.measured.arithmetic import aligned, plain
 from anydml.kernels.numbers.measured.functions import as_number, of_number
-from anydml.kernels.numbers.measured.real import DOUBLE, SLACK, TINY, Real, U, kept
+from anydml.kernels.numbers.measured.real import DOUBLE, SLACK, TINY, Real, kept
 
 
 def root(a: Real) -> Real:
@@ -52,8 +52,7 @@ def extreme(a: Real, b: Real, *, largest: bool) -> Real:
     if a.err is not None or b.err is not None:
         e, f = (_of_finite(z, x.kind.lanes) for z in (a, b))
         # where it is certain which number is chosen, the result has its bound
-        apart = (x - y).magnitude() * (1 - 2 * U)
-        sure = apart.compared("ogt", (e + f) * SLACK)
+        sure = (x - y).magnitude().compared("ogt", (e + f) * SLACK)  # the slack is more than the difference's rounding
         err = body.chosen(sure, body.chosen(first, e, f), body.chosen(e.compared("ogt", f), e, f))
         err = body.chosen(e.compared("uno", f), e + f, err)
     known = a.known.larger(b.known) if largest else a.known.smaller(b.known)

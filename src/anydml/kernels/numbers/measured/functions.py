@@ -12,7 +12,7 @@ from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.floats.numbers import constant as exact_constant
 from anydml.kernels.numbers.lanes import broadcast, either, in_lanes
 from anydml.kernels.numbers.measured import arithmetic
-from anydml.kernels.numbers.measured.real import Real, U
+from anydml.kernels.numbers.measured.real import Real
 from anydml.tensor import DataType
 
 
@@ -73,5 +73,4 @@ def as_number(x: Real, lanes: int = 0) -> Number:
 
 def of_number(x: Number) -> Real:
     value = x.wide()
-    err = None if x.exact else x.error() * (1 + U * 8)
-    return Real(value, err, x.known, guard=x.guard)
+    return Real(value, None if x.exact else x.error(), x.known, guard=x.guard)
