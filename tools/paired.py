@@ -17,6 +17,7 @@ from typing import Any
 
 from flint import arb, arb_mat, ctx
 
+import circles
 from approximations import table
 
 TARGET = Path(__file__).parent.parent / "src" / "anydml" / "kernels" / "numbers" / "functions" / "paired_tables.py"
@@ -98,6 +99,34 @@ def hyperbolic() -> dict[str, Sequence[float | int] | float]:
         return (x.tanh() - x) / x**3
 
     return {"TANH": fitted(tail, lambda v: v, 0.0, 1 / 256, 3)}
+
+
+def circle(count: int, terms: tuple[int, int]) -> dict[str, Sequence[float | int] | float]:
+    """Angles k pi / count + d, their sines and cosines, and polynomials of r^2 for the sine and the cosine of the rest r.
+
+    These are (sin(r) - r) / r^3 and -2 (cos(r) - 1 + r^2 / 2) / r^4.
+    """
+    step, shifts = arb.pi() / count, circles.shifts(count)
+    angles = circles.angles(count, shifts)
+    reach = (float(step) / 2 * 1.0005 + max(map(abs, shifts))) ** 2
+
+    def sine(v: Any) -> Any:
+        return (v.sqrt().sin() - v.sqrt()) / (v * v.sqrt())
+
+    def cosine(v: Any) -> Any:
+        return -2 * (v.sqrt().cos() - 1 + v / 2) / v**2
+
+    head, tail = split(step)
+    return {
+        f"CIRCLE{count}_SHIFTS": shifts,
+        f"CIRCLE{count}_SINES": [single(a.sin()) if k else 0.0 for k, a in enumerate(angles)],
+        f"CIRCLE{count}_COSINES": [single(a.cos()) if 2 * k != count else 0.0 for k, a in enumerate(angles)],
+        f"CIRCLE{count}_INVERSE": single(1 / step),
+        f"CIRCLE{count}_STEP": head,
+        f"CIRCLE{count}_STEP_TAIL": tail,
+        f"SIN{count}_TERMS": fitted(sine, lambda v: v * v.sqrt(), 0.0, reach, terms[0]),
+        f"COS{count}_TERMS": fitted(cosine, lambda v: v**2, 0.0, reach, terms[1]),
+    }
 
 
 ERF_FAR = 3.9375  # erf rounds to 1 beyond
@@ -201,6 +230,17 @@ def text(found: dict[str, Sequence[float | int] | float]) -> str:
 if __name__ == "__main__":
     ctx.prec = 400
     TARGET.write_text(
-        text({**exponentials(3, 3), **exponentials(5, 2), **hyperbolic(), **logarithms(), **errors(), **powers()})
+        text(
+            {
+                **exponentials(3, 3),
+                **exponentials(5, 2),
+                **hyperbolic(),
+                **circle(8, (3, 2)),
+                **circle(32, (2, 1)),
+                **logarithms(),
+                **errors(),
+                **powers(),
+            }
+        )
     )
     subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", TARGET], check=True)

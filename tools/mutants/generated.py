@@ -24,9 +24,10 @@ CONSTANTS = {
     "kernels/numbers/doubled/series.py": {"NEAR"},
     "kernels/numbers/functions/doubled.py": {"REL", "POW_REL"},
     "kernels/numbers/floats/numbers.py": {"U"},
+    "kernels/numbers/functions/pair_intervals.py": {"SCALED_MARGIN"},
     "kernels/numbers/functions/paired.py": {
-        "EXP_MARGIN", "LOG_MARGIN", "LOG_LEAST", "SIGMOID_MARGIN", "TANH_MARGIN", "SCALED_MARGIN", "TANH_TAIL",
-        "TANH_LEAST", "ERF_MARGIN", "GELU_MARGIN",
+        "EXP_MARGIN", "LOG_MARGIN", "LOG_LEAST", "SIGMOID_MARGIN", "TANH_MARGIN", "TANH_TAIL", "TANH_LEAST",
+        "ERF_MARGIN", "GELU_MARGIN",
     },
     "kernels/numbers/functions/paired_powers.py": {"MARGIN"},
     "kernels/numbers/functions/polynomials.py": {"U"},

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.code.values import Value
 from anydml.kernels.numbers.functions import paired, paired_powers, paired_tables
-from anydml.kernels.numbers.functions.paired import PairInterval
+from anydml.kernels.numbers.functions.pair_intervals import PairInterval
 from number_kernels import columns
 
 Array = NDArray[Any]
@@ -32,6 +32,8 @@ RATIOS: Mapping[str, float] = {
     "log": 0.759,
     "erf": 0.489,
     "gelu": 0.497,
+    "sin": 0.872,
+    "cos": 0.872,
     "pow": 0.492,
 }
 

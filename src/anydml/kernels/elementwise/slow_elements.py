@@ -55,6 +55,8 @@ OF_FUNCTIONS: dict[str, SlowElements | None] = {
     "tanh": SlowElements(2.0**-40),
     "erf": SlowElements(2.0**-80),
     "gelu": SlowElements(2.0**-70),
+    "sin": SlowElements(2.0**-40),
+    "cos": SlowElements(2.0**-30),
     "pow": None,  # its products are float64
 }
 OF_PAIRS = SlowElements(2.0**-126)  # if arguments of functions are computed numbers

@@ -11,7 +11,8 @@ import math
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.numbers.functions import paired_tables as tables
 from anydml.kernels.numbers.functions.coefficients import EXP2_NEAR, LOG2_NEAR
-from anydml.kernels.numbers.functions.paired import PairInterval, halved
+from anydml.kernels.numbers.functions.pair_intervals import PairInterval
+from anydml.kernels.numbers.functions.paired import halved
 from anydml.kernels.numbers.functions.picks import picked
 from anydml.kernels.numbers.functions.polynomials import U
 
