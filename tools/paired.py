@@ -164,6 +164,9 @@ def logarithms() -> dict[str, Sequence[float | int] | float]:
         if low < 1 < high:
             reach, c = max(1 - low, high - 1), 1.0
         assert reach < LOG_REACH * (1 + 2**-19)
+        # of the cells beside that of 1, log2(1 + r) and log2 c are at most 2.5 times the logarithm; of others, they are less
+        nearest = min(abs(math.log2(low)), abs(math.log2(high)))
+        assert c == 1 or nearest * 2.5 > max(reach / math.log(2), abs(math.log2(c)))
         value = -arb(c).log()
         head = round(float(value) * 2**17) / 2**17
         factors.append(c)
@@ -175,6 +178,7 @@ def logarithms() -> dict[str, Sequence[float | int] | float]:
         "LOG_FACTORS": factors,
         "LOG_HEADS": heads,
         "LOG_TAILS": tails,
+        "LOG2_VALUES_8": [float((-arb(c).log() / arb.const_log2()).mid()) for c in factors],
         "LN2_HEAD": ln2,
         "LN2_TAIL": single(arb.const_log2() - ln2),
         # (log(1 + r) - r + r^2 / 2) / r^3
@@ -217,6 +221,7 @@ def powers() -> dict[str, Sequence[float | int] | float]:
         "LOG2_FACTORS": factors,
         "LOG2_VALUES": values,
         "SIXTEENTHS": [doubles(bits_of(float((arb(2) ** (arb(j) / 16)).mid())) - (j << 48)) for j in range(16)],
+        "EIGHTHS": [doubles(bits_of(float((arb(2) ** (arb(j) / 8)).mid())) - (j << 49)) for j in range(8)],
     }
 
 

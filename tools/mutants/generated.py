@@ -29,7 +29,6 @@ CONSTANTS = {
         "EXP_MARGIN", "LOG_MARGIN", "LOG_LEAST", "SIGMOID_MARGIN", "TANH_MARGIN", "TANH_TAIL", "TANH_LEAST",
         "ERF_MARGIN", "GELU_MARGIN",
     },
-    "kernels/numbers/functions/paired_powers.py": {"MARGIN"},
     "kernels/numbers/functions/polynomials.py": {"U"},
     "kernels/numbers/functions/powers.py": {"_LOG2_REL"},
     "kernels/numbers/measured/real.py": {"U"},

@@ -100,6 +100,10 @@ LOG_TAILS = floats(
     "-0x1.78438c0000000p-19 0x1.070cac0000000p-20 -0x1.db8abc0000000p-22 -0x1.86008c0000000p-20 0x0.0p+0"
     " -0x1.0d15360000000p-19 -0x1.2c37520000000p-19 0x1.089a6e0000000p-21"
 )
+LOG2_VALUES_8 = floats(
+    "-0x1.d6753e032ea0fp-2 -0x1.49a784bcd1b8bp-2 -0x1.5c01a39fbd688p-3 -0x1.663f6fac91316p-4 0x0.0p+0"
+    " 0x1.22dadc2ab3497p-3 0x1.32bfee370ee68p-2 0x1.a8ff971810a5ep-2"
+)
 LN2_HEAD = float.fromhex("0x1.62e4000000000p-1")
 LN2_TAIL = float.fromhex("0x1.7f7d1c0000000p-20")
 LOG = floats("0x1.5555560000000p-2 -0x1.ffff700000000p-3 0x1.9995620000000p-3 -0x1.56e0bc0000000p-3 0x1.2862200000000p-3")
@@ -138,4 +142,8 @@ SIXTEENTHS = floats(
     " 0x1.f06fe0a31b715p-1 0x1.edea64c123422p-1 0x1.ebfdad5362a27p-1 0x1.eab07dd485429p-1"
     " 0x1.ea09e667f3bcdp-1 0x1.ea11473eb0187p-1 0x1.eace5422aa0dbp-1 0x1.ec49182a3f090p-1"
     " 0x1.ee89f995ad3adp-1 0x1.f199bdd85529cp-1 0x1.f5818dcfba487p-1 0x1.fa4afa2a490dap-1"
+)
+EIGHTHS = floats(
+    "0x1.0000000000000p+0 0x1.f72b83c7d517bp-1 0x1.f06fe0a31b715p-1 0x1.ebfdad5362a27p-1"
+    " 0x1.ea09e667f3bcdp-1 0x1.eace5422aa0dbp-1 0x1.ee89f995ad3adp-1 0x1.f5818dcfba487p-1"
 )
