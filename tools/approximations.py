@@ -88,7 +88,9 @@ WANTED = {
         "(log2((1 + s) / (1 - s)) - 2 s / log 2) / s^3 of s^2", _log2_tail, 0, 0.1716, 7, 2, 3, 8 * U, chains=2
     ),
     "LOG2_NEAR": Wanted("log2(1 + x) / x", lambda x: (1 + x).log() / arb.const_log2(), -0.0335, 0.0335, 7, zero=1),
+    "LOG2_NEAR_EIGHTHS": Wanted("log2(1 + x) / x", lambda x: (1 + x).log() / arb.const_log2(), -0.06251, 0.06251, 8, zero=1),
     "EXP2_NEAR": Wanted("2^x", lambda x: (x * arb.const_log2()).exp(), -0.03126, 0.03126, 4),
+    "EXP2_NEAR_EIGHTHS": Wanted("2^x", lambda x: (x * arb.const_log2()).exp(), -0.06251, 0.06251, 5),
     "EXP2": Wanted("2^x", lambda x: (x * arb.const_log2()).exp(), -0.5001, 0.5001, 10, chains=4),
     "SIN": Wanted("sin(x) / x of x^2", lambda x: x.sin(), 0, 1.5709, 7, 2, 1, 10 * U),
     "TAN": Wanted("tan(x) / x of x^2", lambda x: x.tan(), 0, 0.7855, 12, 2, 1, 10 * U, chains=2),

@@ -17,6 +17,7 @@ from typing import Any
 
 from flint import arb, arb_mat, ctx
 
+import circles
 from approximations import table
 
 TARGET = Path(__file__).parent.parent / "src" / "anydml" / "kernels" / "numbers" / "functions" / "paired_tables.py"
@@ -100,6 +101,34 @@ def hyperbolic() -> dict[str, Sequence[float | int] | float]:
     return {"TANH": fitted(tail, lambda v: v, 0.0, 1 / 256, 3)}
 
 
+def circle(count: int, terms: tuple[int, int]) -> dict[str, Sequence[float | int] | float]:
+    """Angles k pi / count + d, their sines and cosines, and polynomials of r^2 for the sine and the cosine of the rest r.
+
+    These are (sin(r) - r) / r^3 and -2 (cos(r) - 1 + r^2 / 2) / r^4.
+    """
+    step, shifts = arb.pi() / count, circles.shifts(count)
+    angles = circles.angles(count, shifts)
+    reach = (float(step) / 2 * 1.0005 + max(map(abs, shifts))) ** 2
+
+    def sine(v: Any) -> Any:
+        return (v.sqrt().sin() - v.sqrt()) / (v * v.sqrt())
+
+    def cosine(v: Any) -> Any:
+        return -2 * (v.sqrt().cos() - 1 + v / 2) / v**2
+
+    head, tail = split(step)
+    return {
+        f"CIRCLE{count}_SHIFTS": shifts,
+        f"CIRCLE{count}_SINES": [single(a.sin()) if k else 0.0 for k, a in enumerate(angles)],
+        f"CIRCLE{count}_COSINES": [single(a.cos()) if 2 * k != count else 0.0 for k, a in enumerate(angles)],
+        f"CIRCLE{count}_INVERSE": single(1 / step),
+        f"CIRCLE{count}_STEP": head,
+        f"CIRCLE{count}_STEP_TAIL": tail,
+        f"SIN{count}_TERMS": fitted(sine, lambda v: v * v.sqrt(), 0.0, reach, terms[0]),
+        f"COS{count}_TERMS": fitted(cosine, lambda v: v**2, 0.0, reach, terms[1]),
+    }
+
+
 ERF_FAR = 3.9375  # erf rounds to 1 beyond
 GELU_FAR = 5.625  # GELU rounds to x beyond
 
@@ -135,6 +164,9 @@ def logarithms() -> dict[str, Sequence[float | int] | float]:
         if low < 1 < high:
             reach, c = max(1 - low, high - 1), 1.0
         assert reach < LOG_REACH * (1 + 2**-19)
+        # of the cells beside that of 1, log2(1 + r) and log2 c are at most 2.5 times the logarithm; of others, they are less
+        nearest = min(abs(math.log2(low)), abs(math.log2(high)))
+        assert c == 1 or nearest * 2.5 > max(reach / math.log(2), abs(math.log2(c)))
         value = -arb(c).log()
         head = round(float(value) * 2**17) / 2**17
         factors.append(c)
@@ -146,6 +178,7 @@ def logarithms() -> dict[str, Sequence[float | int] | float]:
         "LOG_FACTORS": factors,
         "LOG_HEADS": heads,
         "LOG_TAILS": tails,
+        "LOG2_VALUES_8": [float((-arb(c).log() / arb.const_log2()).mid()) for c in factors],
         "LN2_HEAD": ln2,
         "LN2_TAIL": single(arb.const_log2() - ln2),
         # (log(1 + r) - r + r^2 / 2) / r^3
@@ -188,6 +221,7 @@ def powers() -> dict[str, Sequence[float | int] | float]:
         "LOG2_FACTORS": factors,
         "LOG2_VALUES": values,
         "SIXTEENTHS": [doubles(bits_of(float((arb(2) ** (arb(j) / 16)).mid())) - (j << 48)) for j in range(16)],
+        "EIGHTHS": [doubles(bits_of(float((arb(2) ** (arb(j) / 8)).mid())) - (j << 49)) for j in range(8)],
     }
 
 
@@ -201,6 +235,17 @@ def text(found: dict[str, Sequence[float | int] | float]) -> str:
 if __name__ == "__main__":
     ctx.prec = 400
     TARGET.write_text(
-        text({**exponentials(3, 3), **exponentials(5, 2), **hyperbolic(), **logarithms(), **errors(), **powers()})
+        text(
+            {
+                **exponentials(3, 3),
+                **exponentials(5, 2),
+                **hyperbolic(),
+                **circle(8, (3, 2)),
+                **circle(32, (2, 1)),
+                **logarithms(),
+                **errors(),
+                **powers(),
+            }
+        )
     )
     subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", TARGET], check=True)

@@ -124,7 +124,9 @@ def _bounding(target: Target, name: str) -> str:
         argument = body.loaded(kind, body.at(x, body.op(f"shl i64 {i}, 2")))
         pair = paired.FUNCTIONS[name](argument)
         real = UNARY[name](argument.converted("fpext", wide))
-        exact = real.value if pair.sign is None else real.value.magnitude()
+        exact = real.value
+        if pair.sign is not None:
+            exact = (exact.bits() ^ pair.sign.converted("zext", whole) << 32).cast(wide)
         slack = exact.magnitude() * BOUND_SLACK
         head, low, high = (v.converted("fpext", wide) for v in (pair.head, pair.low, pair.high))
         ends = (head + low, head + high)

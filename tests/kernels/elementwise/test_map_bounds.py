@@ -44,7 +44,7 @@ def of_two(
 
 
 CASES = {
-    **{name.lower(): of_one(f"ELEMENT_WISE_{name}") for name in ("SIN", "TANH", "ERF", "ATAN", "SINH")},
+    **{name.lower(): of_one(f"ELEMENT_WISE_{name}") for name in ("SIN", "COS", "TANH", "ERF", "ATAN", "SINH")},
     "acosh": of_one("ELEMENT_WISE_ACOSH", lambda rng, n: 2 + abs(normal(rng, n))),
     "exp": of_one("ELEMENT_WISE_EXP", scaled(normal, 20.0), module=oracle.elementwise),
     "log near 1": of_one("ELEMENT_WISE_LOG", about_one),
@@ -61,7 +61,8 @@ CASES = {
 }
 # by stage, the first and the second, in vectors of 2, 4 and 8 float64
 RECORDS: dict[str, tuple[float, ...]] = {
-    "sin": (0.184, 0.162, 0.162, 0.00134, 0.00134, 0.00134),
+    "sin": (0.184, 0.48, 0.397, 0.00134, 0.00134, 0.00134),
+    "cos": (0.173, 0.402, 0.359, 0.00146, 0.00146, 0.00146),
     "tanh": (0.426, 0.369, 0.279, 0.000634, 0.000634, 0.000634),
     "erf": (0.275, 0.919, 0.919, 0.00242, 0.00242, 0.00242),
     "atan": (0.458, 0.458, 0.458, 0.000849, 0.000849, 0.000849),
@@ -78,7 +79,7 @@ RECORDS: dict[str, tuple[float, ...]] = {
     "tanh of FLOAT16": (0.413, 0.503, 0.208, 0.000793, 0.000793, 0.000793),
     "exp of FLOAT16": (0.555, 0.545, 0.398, 0.000321, 0.000256, 0.000256),
     "gelu of FLOAT16": (0.458, 0.931, 0.931, 0.0022, 0.0022, 0.0022),
-    "power": (0.0374, 0.0374, 0.402, 9.74e-05, 9.74e-05, 9.74e-05),
+    "power": (0.0374, 0.0628, 0.402, 9.74e-05, 9.74e-05, 9.74e-05),
 }
 
 

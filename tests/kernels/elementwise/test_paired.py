@@ -19,6 +19,7 @@ from anydml.kernels.elementwise.key import MapKey, lanes_in_pairs
 from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.match.normal_form import Node, NormalForm
 from anydml.kernels.numbers.functions import paired
+from anydml.kernels.numbers.functions.pair_intervals import PairInterval
 from anydml.kernels.reference import evaluated
 from anydml.schema.node import Constant
 from every_kernel import without_dot_products
@@ -28,7 +29,7 @@ import prove_pairs
 
 SERVED = [t for t in without_dot_products() if paired.serves(Body(t))]
 OPERATORS = {"exp": "ELEMENT_WISE_EXP", "sigmoid": "ACTIVATION_SIGMOID", "tanh": "ELEMENT_WISE_TANH", "log": "ELEMENT_WISE_LOG"}
-OPERATORS |= {"erf": "ELEMENT_WISE_ERF", "gelu": "ACTIVATION_GELU"}
+OPERATORS |= {"erf": "ELEMENT_WISE_ERF", "gelu": "ACTIVATION_GELU", "sin": "ELEMENT_WISE_SIN", "cos": "ELEMENT_WISE_COS"}
 every_function = pytest.mark.parametrize("name", paired.FUNCTIONS)
 every_target = pytest.mark.parametrize("target", SERVED, ids=lambda t: t.name)
 
@@ -67,7 +68,7 @@ def test_pairs_decide_as_float64_does(name: str, target: Target) -> None:
 def test_a_pair_without_a_margin_is_found_out(name: str, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     function = paired.FUNCTIONS[name]
 
-    def certain(x: Value) -> paired.PairInterval:
+    def certain(x: Value) -> PairInterval:
         made = function(x)
         return made._replace(high=made.low, sums=None)
 

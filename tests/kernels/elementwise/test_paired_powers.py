@@ -18,12 +18,13 @@ from anydml.kernels.elementwise import emit
 from anydml.kernels.elementwise.key import MapKey, lanes_in_pairs
 from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.match.normal_form import Node, normal_form
-from anydml.kernels.numbers.functions import paired_powers
+from anydml.kernels.numbers.functions import paired
+from anydml.kernels.numbers.functions.paired_powers import Powers
 from every_kernel import without_dot_products
 
 F32 = DataType.FLOAT32
 POW = normal_form((Node("stream", (), (0, F32)), Node("stream", (), (1, F32)), Node("pow", (0, 1), None)))
-SERVED = [t for t in without_dot_products() if paired_powers.serves(Body(t))]
+SERVED = [t for t in without_dot_products() if paired.serves(Body(t))]
 NEAREST = gmpy2.context(precision=24)
 COUNT = 4096  # the number of elements of each kind
 Floats = NDArray[np.float32]
@@ -84,13 +85,16 @@ def wrong(target: Target, x: Floats, y: Floats) -> tuple[int, int]:
 def test_decided_powers_are_the_nearest_float32(kind: str, target: Target) -> None:
     count, bad = wrong(target, *kinds()[kind])
     assert bad == 0
-    assert count > {"usual": 0.999, "any": 0.02}.get(kind, 0.2) * COUNT
+    least = {"usual": 0.999, "any": 0.02}.get(kind, 0.2)
+    if kind == "subnormal" and "avx512f" not in target.features:  # bases are read as float32
+        least = -1
+    assert count > least * COUNT
 
 
 @pytest.mark.usefixtures("own_code")
-@pytest.mark.parametrize("target", SERVED[-1:], ids=lambda t: t.name)
+@pytest.mark.parametrize("target", [*SERVED[:1], *SERVED[-1:]], ids=lambda t: t.name)
 def test_powers_without_a_margin_are_found_out(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paired_powers, "MARGIN", 0.0)
+    monkeypatch.setattr(Powers, "margin", 0.0)
     assert wrong(target, *kinds()["exact"])[1]
 
 

@@ -40,7 +40,7 @@ from anydml.kernels.nests.tables import Tables
 from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats import arithmetic, choices, comparisons, numbers, recorded, rounding, transcendental
 from anydml.kernels.numbers.floats.numbers import Number
-from anydml.kernels.numbers.functions.paired import PairInterval
+from anydml.kernels.numbers.functions.pair_intervals import PairInterval
 from anydml.kernels.numbers.known import ANYTHING, Known, known_integer
 from anydml.kernels.numbers.lanes import Truth, in_lanes
 from anydml.kernels.numbers.measured import arithmetic as of_real

@@ -141,7 +141,7 @@ class Kernel:
         def again() -> list[Value]:
             return streams if self.slow is None else self._loads(i, take, full)  # keeping both copies would spill registers
 
-        made, undecided = self._element(found)
+        made, undecided = self._unless_all(late, found)
         if undecided is None and self.slow is not None:
             made = self.slow.again(made, late, lambda: self._slowly(again()))
         if undecided is not None:
@@ -168,6 +168,22 @@ class Kernel:
             made, undecided = self.estimate.element(streams)
             return made, None if undecided is None else left_by_first_stage(undecided)
         return element(self.body, self.key, streams, self.key.levels[0])
+
+    def _unless_all(self, late: str, streams: Sequence[Value]) -> tuple[Value, Value | None]:
+        """The group at the first level, and its undecided lanes: all of them, uncomputed, if all are computed again later."""
+        body, lanes = self.body, self.key.lanes
+        if self.slow is None or not self.key.listed or body.target.probe is not None:
+            return self._element(streams)
+        every = body.constant(Kind("i1", lanes), True)
+
+        def made() -> list[Value]:
+            found, undecided = self._element(streams)
+            assert undecided is not None
+            return [found, undecided]
+
+        whole = body.op(f"icmp eq i64 {late}, {(1 << lanes) - 1 if lanes < 64 else -1}")
+        found, undecided = body.either(whole, lambda: [body.constant(self.kinds[-1], 0), every], made, seldom=True)
+        return found, undecided
 
     def _stop_if_full(self, i: str) -> None:
         body = self.body

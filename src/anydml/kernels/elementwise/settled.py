@@ -18,13 +18,14 @@ from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats.rounding import SIXTEEN_BIT, rounded_to_whole
 from anydml.kernels.numbers.functions import paired
 from anydml.kernels.numbers.functions.approximate import at_most
+from anydml.kernels.numbers.functions.pair_intervals import PairInterval
 from anydml.kernels.numbers.functions.paired_powers import halved_exponent
 from anydml.tensor import DataType
 
 TINY = 2.0**-60  # below, x / 2 + x^2 / 4 and x / 2 + 0.4 x^2 are nearer to x / 2 than any other half of a float32 is
 NEAR = 2.0**-12  # below, x^3 / 48 is less than the distance of 1/2 + x / 4 from a tie, unless it is one
 QUADRATIC = 2.0**-16  # below, x^4 / 48 is less than the last place of x^2 / 4
-LEVEL = 2.0**-26  # below, e^x rounds to 1, and x - x^3 / 3 to x
+LEVEL = 2.0**-26  # below, e^x and cos(x) round to 1, and x - x^3 / 3 and sin(x) to x
 ERF_SLOPE, ERF_TINY = 2 / math.sqrt(math.pi), 2.0**-30  # beside 2 x / sqrt(pi), the next term is below 2^-60 of it
 ONE = 127 << 23  # the bits of 1
 SECOND_BINADE = 2 << 23  # a float32 with lower bits than these is 2^-149 times its bits
@@ -48,6 +49,8 @@ ENDS = {
     "gelu": Ends(-15.0, -0.0, math.inf, math.inf),
     "tanh": Ends(-20.0, -1.0, 20.0, 1.0),
     "erf": Ends(-20.0, -1.0, 20.0, 1.0),
+    "sin": Ends(-math.inf, math.nan, math.inf, math.nan),
+    "cos": Ends(-math.inf, math.nan, math.inf, math.nan),
 }
 
 APART = {"pow", *ENDS} - {"log"}  # they are in a function of their own, so that their constants take no registers of a kernel
@@ -127,15 +130,15 @@ def _inside(name: str, x: Value) -> tuple[Value, Value]:
         return _beside_half(_no_smaller(x)), x.magnitude().compared("olt", NEAR)
     if name == "erf":
         return _tiny_erf(x)
-    if name in ("exp", "tanh"):
-        made = x.body.constant(x.kind.integer, ONE) if name == "exp" else x.bits()
+    if name in ("exp", "cos", "tanh", "sin"):
+        made = x.body.constant(x.kind.integer, ONE) if name in ("exp", "cos") else x.bits()
         return made, x.magnitude().compared("olt", LEVEL)
     if name == "log":
         return _agreed(paired.log_of_subnormal(x))
     return x.bits(), x.compared("une", x)
 
 
-def _agreed(y: paired.PairInterval) -> tuple[Value, Value]:
+def _agreed(y: PairInterval) -> tuple[Value, Value]:
     low, high = y.ends()
     same = low.compared("oeq", high)
     return high.bits(), same if y.outside is None else same & ~y.outside

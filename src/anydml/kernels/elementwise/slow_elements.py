@@ -17,6 +17,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import settled
 from anydml.kernels.elementwise.key import MapKey
 from anydml.kernels.elementwise.levels import element
+from anydml.kernels.numbers.functions.paired_circular import FAR
 from anydml.tensor import DataType
 
 
@@ -55,6 +56,8 @@ OF_FUNCTIONS: dict[str, SlowElements | None] = {
     "tanh": SlowElements(2.0**-40),
     "erf": SlowElements(2.0**-80),
     "gelu": SlowElements(2.0**-70),
+    "sin": SlowElements(2.0**-40, far=FAR),
+    "cos": SlowElements(2.0**-30, far=FAR),
     "pow": None,  # its products are float64
 }
 OF_PAIRS = SlowElements(2.0**-126)  # if arguments of functions are computed numbers

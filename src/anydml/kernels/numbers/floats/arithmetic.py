@@ -23,7 +23,7 @@ from anydml.kernels.numbers.floats.numbers import (
     ranged,
     saturation,
 )
-from anydml.kernels.numbers.functions import paired
+from anydml.kernels.numbers.functions import pair_intervals
 from anydml.kernels.numbers.known import known_constant
 from anydml.kernels.numbers.lanes import either
 
@@ -123,7 +123,7 @@ def multiply(a: Number, b: Number) -> Number:
     body, same = a.body, a is b
     for x, y in ((a, b), (b, a)):
         if x.pair is not None and y.single is not None:
-            return of_pair(paired.scaled(x.pair, y.single), either(a.guard, b.guard))
+            return of_pair(pair_intervals.scaled(x.pair, y.single), either(a.guard, b.guard))
         if power_of_two(y):
             return scaled(x, int(math.log2(y.known.low)))
     saturated, zero = 0, None

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from anydml.kernels.code.values import Value
 from anydml.kernels.numbers.floats.numbers import SLACK, Lazy, Number, U, of_pair, of_single, once, saturation
-from anydml.kernels.numbers.functions import paired
+from anydml.kernels.numbers.functions import pair_intervals
 from anydml.kernels.numbers.known import Known, places
 from anydml.kernels.numbers.lanes import Truth, either
 
@@ -32,7 +32,7 @@ def _of_signs(a: Number, single: Callable[[Value], Value], known: Known) -> Numb
 
 def negative(a: Number) -> Number:
     if a.pair is not None:
-        return of_pair(paired.negative(a.pair), a.guard)
+        return of_pair(pair_intervals.negative(a.pair), a.guard)
     return _of_signs(a, lambda v: -v, -a.known)
 
 
@@ -73,7 +73,7 @@ def select(condition: Truth, a: Number, b: Number) -> Number:
     guard = condition.guards(a.guard, b.guard)
     one, two = (x.single if x.pair is None else x.pair for x in (a, b))
     if one is not None and two is not None and (a.pair is not None or b.pair is not None):
-        return of_pair(paired.chosen(condition.mask, one, two), guard)
+        return of_pair(pair_intervals.chosen(condition.mask, one, two), guard)
 
     def make(x: Value, y: Value) -> Value:
         return x.body.chosen(condition.mask, x, y)

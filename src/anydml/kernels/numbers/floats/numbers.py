@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.numbers.functions.paired import PairInterval
+from anydml.kernels.numbers.functions.pair_intervals import PairInterval
 from anydml.kernels.numbers.known import ANYTHING, Known, known_constant, known_of
 from anydml.kernels.numbers.lanes import either
 from anydml.kernels.numbers.wholes import WholeNumber

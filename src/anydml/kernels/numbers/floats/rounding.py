@@ -13,7 +13,7 @@ from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats import recorded
 from anydml.kernels.numbers.floats.numbers import SLACK, Lazy, Number, U, of_single, once
 from anydml.kernels.numbers.functions.approximate import at_least, at_most
-from anydml.kernels.numbers.functions.paired import COARSE
+from anydml.kernels.numbers.functions.pair_intervals import COARSE
 from anydml.kernels.numbers.known import Known, known_of
 from anydml.kernels.numbers.lanes import either
 from anydml.kernels.numbers.singles import NARROW

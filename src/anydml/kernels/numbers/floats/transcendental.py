@@ -118,7 +118,7 @@ def function(op: str, args: list[Number], level: str) -> Number:
     """The result of a function, by its name; Uncompilable if its bound is not known for such arguments."""
     if op in ("fmod", "floor_mod"):
         return remainder(op, args[0], args[1], STEPS if level == "doubled" else 1)
-    if level == "paired" and op == "pow" and paired_powers.serves(args[0].body):
+    if level == "paired" and op == "pow":
         singles = [a.single for a in args if a.single is not None]
         if len(singles) == 2:
             return numbers.of_pair(paired_powers.pow(*singles), either(*(a.guard for a in args)))

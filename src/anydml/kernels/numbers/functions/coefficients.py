@@ -92,6 +92,19 @@ LOG2_NEAR = Polynomial(  # degree 7, proven to 2^-45.11
         " 0x1.2776b417ed494p-2 -0x1.ec7075b862818p-3 0x1.a6d443d198509p-3 -0x1.72115d73caad6p-3"
     ),
 )
+LOG2_NEAR_EIGHTHS = Polynomial(  # degree 8, proven to 2^-45.05
+    "log2(1 + x) / x",
+    -0.06251,
+    0.06251,
+    0.0,
+    2.7533531010703882e-14,
+    1,
+    floats(
+        "0x1.71547652b82ffp+0 -0x1.71547652b5915p-1 0x1.ec709dc393b58p-2 -0x1.715476988b7e2p-2"
+        " 0x1.2776c574e1af3p-2 -0x1.ec6ea78769c77p-3 0x1.a6151fd2b1778p-3 -0x1.73f0cd83514eep-3"
+        " 0x1.4ae79a999dbfdp-3"
+    ),
+)
 EXP2_NEAR = Polynomial(  # degree 4, proven to 2^-38.54
     "2^x",
     -0.03126,
@@ -100,6 +113,18 @@ EXP2_NEAR = Polynomial(  # degree 4, proven to 2^-38.54
     2.497557716196752e-12,
     1,
     floats("0x1.ffffffffffe48p-1 0x1.62e42fec38103p-1 0x1.ebfbe003b340cp-3 0x1.c6b3f80672929p-5 0x1.3b290dac635d7p-7"),
+)
+EXP2_NEAR_EIGHTHS = Polynomial(  # degree 5, proven to 2^-41.65
+    "2^x",
+    -0.06251,
+    0.06251,
+    0.0,
+    2.893241202173158e-13,
+    1,
+    floats(
+        "0x1.000000000050cp+0 0x1.62e42fefa1c60p-1 0x1.ebfbdfcabb22fp-3 0x1.c6b08dd68bd5bp-5"
+        " 0x1.3b3249b5f0094p-7 0x1.5d8208c5e5733p-10"
+    ),
 )
 EXP2 = Polynomial(  # degree 10, proven to 2^-49.86
     "2^x",
