@@ -229,7 +229,7 @@ class Shares:
             assert near is not None
             y = e.wide() * near
             made = y.converted("fptrunc", y.kind.of("float"))
-            return made, are_known(y, made, self.body.constant(made.kind, LEAST), data_type, certain=True)
+            return made, are_known(y, made, self.body.constant(made.kind, LEAST), data_type)
 
         def between(data_type: DataType) -> tuple[Value, Value]:
             assert near is not None

@@ -66,8 +66,18 @@ class RowWalk(MomentWalk):
         """Set a node's item from its stored value."""
         self.put(p, replace(self.kept_forms[p], wide=lambda: wide))
 
+    def put_wide(self, p: int, wide: Value) -> None:
+        """Set the float64 of a stream's elements, which have been converted before."""
+        self.put(p, replace(self.number(p), wide=lambda: wide))
+        self.converted.pop(p)
+
     def _targets(self, s: int) -> list[int]:
         return [a for p in self.stages.passes[s] for a in self.nodes[p].args]
+
+    def read(self, s: int) -> list[int]:
+        """The streams that pass s reads."""
+        needed = inner(self.nodes, self.stages.within, self._targets(s))
+        return sorted({self.nodes[p].data[0] for p in needed if self.nodes[p].op == "stream"})
 
     def fill_pass(self, s: int) -> list[tuple[int, Value]]:
         """Compute what the reductions of a pass need; the result is the nodes whose values it stores, with these values."""
