@@ -62,7 +62,7 @@ class _RowKernel:
         start = self.list.begun()
         until = self.list.until(start)
         if key.grouped > 1:
-            self._in_groups(start, until)
+            self.groups.all(start, until, self._sums, self._elements)
         else:
             self._one_by_one(start, until)
         self.list.pause(until, lambda: self._put_back(until))
@@ -90,39 +90,20 @@ class _RowKernel:
         _, staged = body.loop(start, until, 1, [first, first], row)
         staging.resume(staged)
 
-    def _in_groups(self, start: str, until: str) -> None:
-        """Compute rows in groups: see `groups`."""
-        body, size = self.body, self.key.grouped
-        self.groups.convert()
+    def _sums(self, r: str, number: str) -> None:
+        """Go along row r, which is in a group."""
+        self._begin(r)
+        self.groups.sums(self._begun(), number)
 
-        def group(g: str, _: list[Value]) -> list[Value]:
-            begin = body.op(f"add i64 {start}, {body.op(f'mul i64 {g}, {size}')}")
-            behind = body.op(f"add i64 {begin}, {size}")
-            end = body.call("llvm.umin.i64", Kind("i64"), f"i64 {behind}", f"i64 {until}").name
-
-            def sums(r: str, _: list[Value]) -> list[Value]:
-                self._begin(r)
-                self.groups.sums(self._begun(), body.op(f"sub i64 {r}, {begin}"))
-                return []
-
-            def elements(r: str, _: list[Value]) -> list[Value]:
-                self.list.stop_if_full(r)
-                self._begin(r)
-                walk = self._walk(careful=False)
-                self.groups.resume(walk, body.op(f"sub i64 {r}, {begin}"))
-                self._map(walk)
-                if self.finer is not None:
-                    self._decide_finer(r)
-                return []
-
-            body.loop(begin, end, 1, [], sums)
-            self.groups.lines(RowWalk(body, self.key, same_along(self.key), careful=False))
-            body.loop(begin, end, 1, [], elements)
-            return []
-
-        count = body.op(f"sub i64 {until}, {start}")
-        groups = body.op(f"udiv i64 {body.op(f'add i64 {count}, {size - 1}')}, {size}")
-        body.loop("0", groups, 1, [], group)
+    def _elements(self, r: str, number: str) -> None:
+        """Compute the elements of row r, which is in a group."""
+        self.list.stop_if_full(r)
+        self._begin(r)
+        walk = self._walk(careful=False)
+        self.groups.resume(walk, number)
+        self._map(walk)
+        if self.finer is not None:
+            self._decide_finer(r)
 
     def _put_back(self, r: str) -> None:
         """Write staged rows back before the call stops at row r, unless all of them have been written."""
@@ -225,9 +206,33 @@ class _RowKernel:
 
     def _reduce(self, walk: RowWalk) -> None:
         """Emit all passes, and what is the same for the whole row."""
+        if not walk.careful and walk.tries():
+            self._try(walk)
+            return
+        self._passes(walk)
+
+    def _passes(self, walk: RowWalk) -> None:
         for s in range(len(walk.stages.passes)):
             walk.fill_row(s)
             self.passes.run(walk, s)
+        walk.fill_row(len(walk.stages.passes))
+
+    def _try(self, walk: RowWalk) -> None:
+        """Emit the sum of a softmax's powers without a factor, and all passes for rows that are not moderate."""
+        body = self.body
+        quick = self._walk(careful=False)
+        quick.try_moderate()
+        quick.fill_row(1)
+        quick.finish(1, *self.passes.along(quick, 1))
+
+        def passes() -> list[Value]:
+            other = self._walk(careful=False)
+            other.below = quick.below
+            self._passes(other)
+            return other.reference()
+
+        made = body.either(quick.immoderate(), passes, quick.reference, seldom=True)
+        walk.take(quick, made)
         walk.fill_row(len(walk.stages.passes))
 
     def _map(self, walk: RowWalk) -> None:

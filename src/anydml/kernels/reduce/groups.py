@@ -6,6 +6,8 @@ pass goes along each row of the group, and stores its sums; then come the values
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from anydml.kernels.code.emit import when
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.elementwise.regrouping import ELEMENT, LINE
@@ -73,6 +75,32 @@ class RowGroups:
         self.body, self.row, self.key, self.passes = row.body, row, row.key, passes
         self.kept: list[Kind] = []  # of the vectors
         self.found: dict[int, tuple[LineMoments, int]] = {}  # lines, and where their vectors begin
+
+    def all(self, start: str, until: str, sums: Callable[[str, str], None], elements: Callable[[str, str], None]) -> None:
+        """Emit the groups of a range of rows; sums, elements: the steps of a row, given it and its number in the group."""
+        body, size = self.body, self.key.grouped
+        self.convert()
+
+        def group(g: str, _: list[Value]) -> list[Value]:
+            begin = body.op(f"add i64 {start}, {body.op(f'mul i64 {g}, {size}')}")
+            behind = body.op(f"add i64 {begin}, {size}")
+            end = body.call("llvm.umin.i64", Kind("i64"), f"i64 {behind}", f"i64 {until}").name
+
+            def each(step: Callable[[str, str], None]) -> None:
+                def one(r: str, _: list[Value]) -> list[Value]:
+                    step(r, body.op(f"sub i64 {r}, {begin}"))
+                    return []
+
+                body.loop(begin, end, 1, [], one)
+
+            each(sums)
+            self.lines(RowWalk(body, self.key, same_along(self.key), careful=False))
+            each(elements)
+            return []
+
+        count = body.op(f"sub i64 {until}, {start}")
+        groups = body.op(f"udiv i64 {body.op(f'add i64 {count}, {size - 1}')}, {size}")
+        body.loop("0", groups, 1, [], group)
 
     # --- vectors with a lane for each row ---
 

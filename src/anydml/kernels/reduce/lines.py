@@ -81,6 +81,16 @@ class Row:
                 for line in range(0, size, LINE):
                     self._fetch(self.body.at(at, self.key.ahead + line))
 
-    def _fetch(self, at: str) -> None:
+    def fetch_output(self, i: str) -> None:
+        """Prefetch the line of the output that a later pass writes at this position."""
+        if (
+            self.key.mapped
+            and self.key.ahead
+            and self.key.layouts[-1] == CONTIGUOUS
+            and self.streams.last not in self.key.staged
+        ):
+            self._fetch(self.streams.place(self.streams.last, i), writes=True)
+
+    def _fetch(self, at: str, *, writes: bool = False) -> None:
         self.body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
-        self.body.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
+        self.body.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 {int(writes)}, i32 3, i32 1)")

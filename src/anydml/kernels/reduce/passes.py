@@ -136,14 +136,20 @@ class Passes:
             return found
 
         shares = walk.halved(s)
+        measured = [] if walk.most is None else [walk.most]
+
+        def measure(values: list[Value]) -> None:
+            if measured:
+                walk.most = values[-1]
 
         def ended(i: str, values: list[Value]) -> list[Value]:
             """Compute the second halves for the previous group."""
-            walk.ended(values[-2:])
+            halves, measures = values[-len(measured) - 2 :][:2], len(measured) + 2
+            walk.ended(halves)
             before = body.op(f"sub i64 {i}, {key.lanes}")
             for p, value in walk.fill_pass(s):
                 body.stored(value, self._memory(p, walk, before))
-            made = walk.stepped(s, accumulators, values[:-2], None, self.row.places(before))
+            made = walk.stepped(s, accumulators, values[:-measures], None, self.row.places(before))
             walk.forget()
             return made
 
@@ -151,8 +157,11 @@ class Passes:
             with body.pooled():
                 made = ended(i, values)
                 self.row.fetch_next(i)
+                self.row.fetch_output(i)
                 self.row.put(walk, i, self.row.streams.whole(i))
+                measure(values)
                 made += walk.begun()
+                made += [walk.most] if measured and walk.most is not None else []
             walk.forget()
             return made
 
@@ -166,14 +175,17 @@ class Passes:
             if shares is None:
                 i, values = self._blocks(key.lanes * times, accumulators, times, values, several)
             else:
-                halves = shares.nothing()
+                halves = [*shares.nothing(), *measured]
                 i, values = self._blocks(key.lanes, accumulators, 1, [*values, *halves], overlapping)
+                measure(values)
                 values = ended(i, values)
             own, others = values[: len(starts)], values[len(starts) :]
             if times > 1:
                 i, own = body.loop(i, "%n", key.lanes, own, lambda i, v: step(i, v, None, self.row.streams.whole(i)))
             left = body.op(f"sub i64 %n, {i}")
             some = body.op(f"zext i1 {body.op(f'icmp ne i64 {left}, 0')} to i64")
+            if measured:
+                walk.measure_rest(self.row.streams.partial(i, left), self.row.streams.first(left))
 
             def rest(_: str, values: list[Value]) -> list[Value]:
                 active = self.row.streams.first(left)
