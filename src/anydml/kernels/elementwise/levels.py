@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
@@ -104,6 +105,8 @@ def _known(walk: LineWalk, x: Standardised, carefully: Callable[[], tuple[Value,
 
     if x.known is not None and data_type in SINGLES and body.target.probe is None:
         single, where = x.known(data_type)
+        if walk.but_zeros:  # an infinite element may be one of a line of zeros
+            where = where & single.magnitude().compared("olt", math.inf)
         certain, made = all_set(where), singles.narrowed(walk.clamped(single), data_type)
         if (zeros := x.zeros) is not None:  # most groups have none, so that their test comes second
             return _unless(body, certain, made, lambda: _unless(body, all_set(where | zeros(single)), made, again))

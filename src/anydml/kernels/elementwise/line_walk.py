@@ -42,6 +42,10 @@ class LineWalk(FormulaWalk):
             self.fill_to(self.base)
         return self._begun
 
+    def fuses(self, line: int) -> bool:
+        """Whether elements of a line are standardised by its own mean, in one operation."""
+        return False
+
     def fill_to(self, base: int) -> None:
         """Compute a node and all nodes before it."""
         self.fill(range(base + 1))
@@ -69,7 +73,7 @@ class LineWalk(FormulaWalk):
             return super()._item(place, op, args, data)
         roles = cast("str", data)
         if op == LINE:
-            return standardised.line(self.like, roles, [self.number(a) for a in args])
+            return standardised.line(self.like, roles, [self.number(a) for a in args], fused=self.fuses(place))
         if op == SLOPED_LINE:
             return sloped.line(roles, [self.number(a) for a in args])
         made = self._element(self.items[args[0]], roles, [self.number(a) for a in args[1:]])

@@ -95,6 +95,6 @@ def element(shared: SlopedLine, x: Number, z: Number) -> Standardised:
     def known(data_type: DataType) -> tuple[Value, Value]:
         made = y.converted("fptrunc", single.kind)
         of_z, least = shared.limits
-        return made, are_known(y, made, body.fused(single.magnitude(), of_z, least), data_type, certain=False)
+        return made, are_known(y, made, body.fused(single.magnitude(), of_z, least), data_type)
 
     return Standardised(Number(body, lambda: y, Known(-MOST, MOST), err=bound, guard=shared.guard), odd, known)

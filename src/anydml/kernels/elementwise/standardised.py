@@ -10,7 +10,10 @@ Most elements are stored as FLOAT32 by a test that is cheaper than two ends. If 
 29 bits are 2^28. If the error of y is less than `KNOWN` |y|, which is 2^15 units of its last place, and y is at least that far
 from a tie, then all numbers within the error are rounded alike. For FLOAT16, it is enough that y rounded to float32 is no tie
 of FLOAT16. So |y| has to be at least the rest of its bound divided by `KNOWN` - share. This limit is computed in float32, with
-room for its roundings.
+room for its roundings. Lines with an error of m reach far more elements if `KNOWN` is four times as large.
+
+Where m is the mean of x, y is x a - m a, plus b, or times g plus b, which is one operation less. The product m a is rounded, so
+that o grows by u |m|. If all x are equal, o is 0, and a rounded to 24 digits makes m a exact, and the difference 0.
 
 Types of 16 bits need so few digits that their elements are computed in float32 first; v is 2^-24. If there is no g and no
 further term, y is x a + c, where c = b - m a, with fused operations: first of a and c rounded to float32, then of their tails,
@@ -46,7 +49,7 @@ MOST = 2.0**MOST_DIGITS  # elements, and the reciprocals of products, are less
 ROUNDED = 7 * U
 KNOWN = 2.0**-38
 ROOM = int(KNOWN * 2**53)  # last places of float64
-INFINITE = 255 << 23  # the bits of a float32
+WITH_ERRORS = 4  # how many times `KNOWN` decides elements of lines with an error of m
 NORMAL = {t: 2.0 ** (form.lowest + form.precision) for t, form in FORMATS.items()}  # all elements beyond are normal numbers
 V = 2.0**-24
 WIDER = 1 + 2.0**-8  # for the roundings of bounds in float32, and products of errors
@@ -80,7 +83,8 @@ class LineMoments(NamedTuple):
 
     The error of an element y, with terms of its own, is share (|y| + their magnitudes) + off |g| + base. None means absent.
     limits: what |y| has to reach, as float32: a factor of these magnitudes, one of |g| (of 1 if there is no g), and a constant,
-    which is infinite in the guard's lanes. rel: share, if it is the same for all lines and m is exact.
+    which is infinite in the guard's lanes. rel: share, if it is the same for all lines and m is exact. shift: -m a, if that is
+    added to x a. times: by how much `KNOWN` is larger for this line.
     """
 
     m: Value | None
@@ -94,10 +98,12 @@ class LineMoments(NamedTuple):
     limits: tuple[Value, Value, Value]
     rel: float | None
     singles: LineSingles
+    shift: Value | None
+    times: int
 
 
-def line(like: Value, roles: str, numbers: Sequence[Number]) -> LineMoments:
-    """A line of these numbers; like: a value with as many lanes."""
+def line(like: Value, roles: str, numbers: Sequence[Number], *, fused: bool = False) -> LineMoments:
+    """A line of these numbers; like: a value with as many lanes. fused: m is the mean of the elements, and y is x a - m a."""
     body, kind = like.body, like.kind.of("double")
     of = _by_role(roles, numbers)
     guards: list[Value | None] = []
@@ -111,6 +117,12 @@ def line(like: Value, roles: str, numbers: Sequence[Number]) -> LineMoments:
         a = a_number.wide()
         share, unsure = shares(a_number)
         guards.append(unsure)
+    shift = None
+    if fused and m is not None and near is not None and a is not None:
+        equal = near.compared("oeq", 0.0)
+        near = body.chosen(equal, 0.0, near + m.magnitude() * (U * SLACK)) * SLACK
+        a = body.chosen(equal, (a.bits() & -(1 << 29)).cast(kind), a)
+        shift = -(m * a) if body.has_fma else None
     if near is not None:
         off = near if a is None else near * a.magnitude() * (1 + share) * SLACK
     b = base = None
@@ -125,8 +137,9 @@ def line(like: Value, roles: str, numbers: Sequence[Number]) -> LineMoments:
     for a_number in of.get("a", ()):
         rel = None if rel is None else rel + a_number.rel
     exact = {role for role, found in of.items() if len(found) == 1 and found[0].single is not None}
-    limits, singles = limits_of(share, off, base, guard), _in_singles(m, near, a, b, share, guard, exact)
-    return LineMoments(m, near, a, b, share, off, base, guard, limits, rel, singles)
+    times = WITH_ERRORS if near is not None else 1
+    limits, singles = limits_of(share, off, base, guard, times), _in_singles(m, near, a, b, share, guard, exact)
+    return LineMoments(m, near, a, b, share, off, base, guard, limits, rel, singles, shift, times)
 
 
 def _in_singles(
@@ -171,10 +184,12 @@ def _in_singles(
     return LineSingles(rounded(m), rounded(a), rounded(b), rel, off, least, roundings, slope, shift, apart)
 
 
-def limits_of(share: Value, off: Value | None, base: Value | None, guard: Value | None) -> tuple[Value, Value, Value]:
+def limits_of(
+    share: Value, off: Value | None, base: Value | None, guard: Value | None, times: int = 1
+) -> tuple[Value, Value, Value]:
     """The limits that |y| has to reach, as `LineMoments.limits`."""
-    body, single = share.body, share.kind.of("float")
-    near = body.chosen(share.compared("olt", KNOWN / 2), (1 + 2.0**-20) / (KNOWN - share), float("inf"))
+    body, single, known = share.body, share.kind.of("float"), KNOWN * times
+    near = body.chosen(share.compared("olt", known / 2), (1 + 2.0**-20) / (known - share), float("inf"))
 
     def limit(x: Value | None, least: float) -> Value:
         if x is None:
@@ -240,19 +255,30 @@ def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Stand
         value = term.wide()
         b = value if b is None else b + value
         sizes.append(value.magnitude())
-    d = x if shared.m is None else x - shared.m
-    factors = [f for f in (d, shared.a, g) if f is not None]
-    *before, last = factors
-    y = last
-    if before:
+    difference = once(lambda: x if shared.m is None else x - shared.m)
+    others = [f for f in (shared.a, g) if f is not None]
+
+    def made_of(factors: list[Value]) -> Value:
+        *before, last = factors
+        if not before:
+            return last if b is None else last + b
         product = before[0]
         for f in before[1:]:
             product = product * f
-        y = product * last if b is None else body.fused(product, last, b)
-    elif b is not None:
-        y = last + b
+        return product * last if b is None else body.fused(product, last, b)
+
+    def quickly() -> Value:
+        """The element in one operation less, which does not serve infinite factors, and loses the sign of zeros."""
+        if shared.shift is None or shared.a is None:
+            return exactly()
+        return made_of([body.fused(x, shared.a, shared.shift), *others[1:]])
+
+    exactly = once(lambda: made_of([difference(), *others]))
+    quick = once(quickly)
+    wide = exactly if body.target.probe is None else quick
 
     def err() -> Value:
+        y = wide()
         size = y.magnitude()
         for s in sizes:
             size = size + s
@@ -266,24 +292,26 @@ def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Stand
         if body.target.probe is None or None in singles:
             return bound
         size = at_least(y.magnitude(), to_reach().converted("fpext", y.kind))  # what `known` decides by
-        return at_most(bound, size * KNOWN)
+        return at_most(bound, size * (KNOWN * shared.times))
 
     bounded = once(err)
 
     def doubt() -> Value:
         assert shared.near is not None
+        assert shared.m is not None
+        d = difference()
         # d may be 0, or have either sign; products with NaN are NaN
         unsure = d.magnitude().compared("ole", shared.near) & shared.near.compared("une", 0.0)
-        signed = either(*(f.compared("oeq", 0.0) | f.magnitude().compared("oeq", float("inf")) for f in factors if f is not d))
+        signed = either(*(f.compared("oeq", 0.0) | f.magnitude().compared("oeq", float("inf")) for f in others))
         return unsure & ~unsure if signed is None else unsure & signed
 
     singles = [n.single for n in (*of.get("g", ()), *of.get("b", ()))]
     alone = shared.m is None and b is None  # a zero stays one
 
     def known(data_type: DataType) -> tuple[Value, Value]:
+        y = quick()
         made = y.converted("fptrunc", y.kind.of("float"))
-        # the limits of a line are never NaN
-        return made, are_known(y, made, to_reach(), data_type, certain=not singles)
+        return made, are_known(y, made, to_reach(), data_type, shared.times)
 
     def zeros(made: Value) -> Value:
         single = of["x"][0].single
@@ -302,7 +330,7 @@ def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Stand
             limit = body.fused(singles[0].magnitude(), of_factor, limit)
         return limit
 
-    number = Number(body, lambda: y, Known(-MOST, MOST), err=bounded, guard=shared.guard)
+    number = Number(body, wide, Known(-MOST, MOST), err=bounded, guard=shared.guard)
     if shared.rel is not None and not sizes and shared.b is None:
         number = replace(number, err=None, rel=shared.rel, known=replace(number.known, least=-MOST_DIGITS))
     if None in singles or of["x"][0].single is None:
@@ -355,28 +383,26 @@ def _of_product(shared: LineSingles, y: Value, rel: Value) -> Value:
     return y.body.fused(y.magnitude(), rel, shared.least - NOTHING)  # `least` is either, or infinite
 
 
-def are_known(y: Value, made: Value, limit: Value, data_type: DataType, *, certain: bool) -> Value:
-    """The lanes in which all numbers within `KNOWN` |y| of y are stored as one element; made: y rounded to float32.
+def are_known(y: Value, made: Value, limit: Value, data_type: DataType, times: int = 1) -> Value:
+    """The lanes in which all numbers within `times` `KNOWN` |y| of y are stored as one element; made: y rounded to float32.
 
-    limit: what |y| has to reach, infinite where nothing is known; certain: whether it is known not to be NaN.
+    limit: what |y| has to exceed, infinite or NaN where nothing is known. Infinities are known where the limit is finite.
     """
     if data_type == DataType.FLOAT32:
-        beside = beside_ties(y)
+        beside = beside_ties(y, ROOM * times)
     else:
         limit = at_least(limit, NORMAL[data_type])
         beside = beside_half_ties(made, data_type)
-    return reaches(made, limit, certain=certain) & beside
+    return exceeds(made, limit) & beside
 
 
-def reaches(x: Value, limit: Value, *, certain: bool) -> Value:
-    """Whether |x| is finite, and not below a positive limit; certain: whether the limit is known not to be NaN."""
-    size, least = x.magnitude().bits(), limit.bits()
-    found = (size - least).compared("ult", INFINITE - least)
-    return found if certain else found & least.compared("ule", INFINITE)
+def exceeds(x: Value, limit: Value) -> Value:
+    """Whether |x| is larger than a limit; NaN is not, and exceeds none."""
+    return x.magnitude().compared("ogt", limit)
 
 
-def beside_ties(y: Value) -> Value:
-    """Whether float64 numbers in the range of normal float32 are at least `ROOM` from ties."""
+def beside_ties(y: Value, room: int) -> Value:
+    """Whether float64 numbers in the range of normal float32 are at least so many last places from ties."""
     lanes = y.kind.lanes
     kind = Kind("i32", lanes)
     if lanes:
@@ -385,7 +411,7 @@ def beside_ties(y: Value) -> Value:
         ends = y.body.value(f"shufflevector {words!r}, {words.kind.text} poison, <{lanes} x i32> <{low}>", kind)
     else:
         ends = y.bits().converted("trunc", kind)
-    return ((ends + ((1 << 28) + ROOM)) & ((1 << 29) - 2 * ROOM)).compared("ne", 0)
+    return ((ends + ((1 << 28) + room)) & ((1 << 29) - 2 * room)).compared("ne", 0)
 
 
 def beside_half_ties(x: Value, data_type: DataType) -> Value:

@@ -49,13 +49,17 @@ class Accumulator(ABC):
 
     def finished(self, values: list[Value]) -> Item:
         """The result in every lane."""
+        return self.result([part(v, 0, 1, self.lanes) for v in self.of_lanes(values)])
+
+    def of_lanes(self, values: list[Value]) -> list[Value]:
+        """The values of all lanes together, in vectors of one lane."""
         lanes = self.lanes
         while lanes > 1:
             lanes //= 2
             low = [part(v, 0, lanes) for v in values]
             high = [part(v, lanes, lanes) for v in values]
             values = self.merged(low, high)
-        return self.result([part(v, 0, 1, self.lanes) for v in values])
+        return values
 
 
 class Compensated(Accumulator):

@@ -44,7 +44,9 @@ def key_across(key: ReductionKey, row: MapDimension, outer: Sequence[MapDimensio
     if not side_by_side or not apart or any(x in (POSITION, PLACE) for x in key.layouts):
         return None
     lanes = _lanes(key, outer[-1].size)
-    return key._replace(layouts=(CONTIGUOUS,) * len(key.types), lanes=lanes, unroll=1, keeps=False, staged=(), together=1)
+    return key._replace(
+        layouts=(CONTIGUOUS,) * len(key.types), lanes=lanes, unroll=1, keeps=False, staged=(), together=1, ahead=0
+    )
 
 
 def _lanes(key: ReductionKey, count: int) -> int:

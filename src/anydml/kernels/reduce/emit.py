@@ -17,6 +17,7 @@ from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits, stor
 from anydml.kernels.elementwise.regrouping import ELEMENT, SLOPED
 from anydml.kernels.reduce import softmax
 from anydml.kernels.reduce.far_ties import far_ties
+from anydml.kernels.reduce.groups import RowGroups
 from anydml.kernels.reduce.joint import JOINT
 from anydml.kernels.reduce.key import ReductionKey, same_along, signature
 from anydml.kernels.reduce.lines import Row
@@ -46,6 +47,7 @@ class _RowKernel:
         self.staging = Staging(self.body, self.row)
         self.passes = Passes(self.body, self.row)
         self.list = RowList(self.body, self.row)
+        self.groups = RowGroups(self.row, self.passes)
         self.finer: tuple[str, list[str]] | None = None
         if any(node.op in FINE for node in key.formula):
             with suppress(Uncompilable):
@@ -54,9 +56,23 @@ class _RowKernel:
             self.finer = far_ties(target, key, key.formula[less[0]].data[0])
 
     def text(self) -> str:
-        body, key, staging = self.body, self.key, self.staging
+        body, key = self.body, self.key
         signature(key).load(body)
         self.streams.begin()
+        start = self.list.begun()
+        until = self.list.until(start)
+        if key.grouped > 1:
+            self.groups.all(start, until, self._sums, self._elements)
+        else:
+            self._one_by_one(start, until)
+        self.list.pause(until, lambda: self._put_back(until))
+        self.list.end(start)
+        body.begin()
+        finer, declared = self.finer or ("", [])
+        return kernel(body, [*dict.fromkeys([*body.declared, *declared]), finer])
+
+    def _one_by_one(self, start: str, until: str) -> None:
+        body, key, staging = self.body, self.key, self.staging
         zero = body.constant(Kind("i64"), 0)
 
         def row(r: str, staged: list[Value]) -> list[Value]:
@@ -70,16 +86,24 @@ class _RowKernel:
                 when(body, body.op(f"icmp eq i64 {after}, {staging.end}"), lambda: staging.put_back(after))
             return [Value(body, x, zero.kind) for x in (staging.first, staging.end)]
 
-        start = self.list.begun()
         first = Value(body, start, zero.kind)
-        until = self.list.until(start)
         _, staged = body.loop(start, until, 1, [first, first], row)
         staging.resume(staged)
-        self.list.pause(until, lambda: self._put_back(until))
-        self.list.end(start)
-        body.begin()
-        finer, declared = self.finer or ("", [])
-        return kernel(body, [*dict.fromkeys([*body.declared, *declared]), finer])
+
+    def _sums(self, r: str, number: str) -> None:
+        """Go along row r, which is in a group."""
+        self._begin(r)
+        self.groups.sums(self._begun(), number)
+
+    def _elements(self, r: str, number: str) -> None:
+        """Compute the elements of row r, which is in a group."""
+        self.list.stop_if_full(r)
+        self._begin(r)
+        walk = self._walk(careful=False)
+        self.groups.resume(walk, number)
+        self._map(walk)
+        if self.finer is not None:
+            self._decide_finer(r)
 
     def _put_back(self, r: str) -> None:
         """Write staged rows back before the call stops at row r, unless all of them have been written."""
@@ -88,14 +112,18 @@ class _RowKernel:
             none = body.op(f"icmp eq i64 {r}, {staging.end}")
             when(body, body.op(f"xor i1 {none}, true"), lambda: staging.put_back(r))
 
-    def _row(self, r: str) -> None:
-        body, key = self.body, self.key
-        self.row.number = body.op(f"add i64 {r}, %first")
+    def _begin(self, r: str) -> None:
+        """Take the addresses of row r."""
+        self.row.number = self.body.op(f"add i64 {r}, %first")
         self.row.line = None
         self.streams.bases = self.row.starts(r)
+
+    def _row(self, r: str) -> None:
+        body, key = self.body, self.key
+        self._begin(r)
         for k, base in self.staging.bases(r).items():
             self.streams.bases[k] = base
-        walk = self._walk(careful=False)
+        walk = self._begun()
         self._reduce(walk)
         if key.mapped:
             walk.prepare(key.depth(1))
@@ -121,7 +149,7 @@ class _RowKernel:
             return
 
         def again() -> None:
-            other = self._walk(careful=True)
+            other = self._begun(careful=True)
             self._reduce(other)
             made, undecided = self._element(other)
             self._store_one(made)
@@ -168,14 +196,43 @@ class _RowKernel:
             walk.streams[k] = value
         return walk
 
-    def _reduce(self, walk: RowWalk) -> None:
-        """Emit all passes, and what is the same for the whole row."""
+    def _begun(self, *, careful: bool = False) -> RowWalk:
+        """The walk of a row, with its first elements if these are subtracted from all."""
+        walk = self._walk(careful=careful)
         if walk.has_moments:
             self.row.put(walk, "0", self.streams.alone("0"))
             walk.begin_row()
+        return walk
+
+    def _reduce(self, walk: RowWalk) -> None:
+        """Emit all passes, and what is the same for the whole row."""
+        if not walk.careful and walk.tries():
+            self._try(walk)
+            return
+        self._passes(walk)
+
+    def _passes(self, walk: RowWalk) -> None:
         for s in range(len(walk.stages.passes)):
             walk.fill_row(s)
             self.passes.run(walk, s)
+        walk.fill_row(len(walk.stages.passes))
+
+    def _try(self, walk: RowWalk) -> None:
+        """Emit the sum of a softmax's powers without a factor, and all passes for rows that are not moderate."""
+        body = self.body
+        quick = self._walk(careful=False)
+        quick.try_moderate()
+        quick.fill_row(1)
+        quick.finish(1, *self.passes.along(quick, 1))
+
+        def passes() -> list[Value]:
+            other = self._walk(careful=False)
+            other.below = quick.below
+            self._passes(other)
+            return other.reference()
+
+        made = body.either(quick.immoderate(), passes, quick.reference, seldom=True)
+        walk.take(quick, made)
         walk.fill_row(len(walk.stages.passes))
 
     def _map(self, walk: RowWalk) -> None:
@@ -185,6 +242,7 @@ class _RowKernel:
         def group(i: str, loaded: dict[int, Value], take: str | None) -> None:
             self.row.put(walk, i, loaded)
             self.passes.load_kept(walk, len(walk.stages.passes), i)
+            self.groups.put_common(walk, i)
             made, bits = stored_quickly(walk, walk.root, lanes, integral=key.integral)
             store(i, take, made)
             if bits != "0" and walk.less is not None:

@@ -21,7 +21,7 @@ from anydml.kernels.match.rows import Rows, rows
 from anydml.kernels.match.several import several
 from anydml.kernels.matched import lowers
 from anydml.kernels.problem import Problem
-from anydml.kernels.reduce import across, emit, softmax, tuning, whole
+from anydml.kernels.reduce import across, emit, groups, softmax, tuning, whole
 from anydml.kernels.reduce.joint import JOINT, with_joint
 from anydml.kernels.reduce.key import ReductionKey, row_arguments, same_along, signature
 from anydml.kernels.reduce.layout import shape_of
@@ -122,14 +122,18 @@ def _reduced(
     if count > MOMENTS_OF and any(node.op in (MOMENTS, JOINT) for node in plain):
         return Refused(f"rows whose moments are taken are longer than {MOMENTS_OF} elements")
     key = key._replace(formula=regrouped(plain, same_along(key)), plain=plain)
+    key = key._replace(ahead=tuning.TUNING.ahead)
     lanes_are_rows = across.key_across(key, row, outer)
+    if lanes_are_rows is None:
+        shared = [k for k, s in enumerate(r.streams) if s.name is not None and not any(d.strides[k] for d in outer)]
+        key = groups.with_common(groups.grouped(key, tuning.TUNING.group), shared if tuning.TUNING.common else [])
     with guard:
         if lanes_are_rows is None:
             code = engine.compiled(emit.emitted, target, key)
         else:
             key = lanes_are_rows
             code = engine.compiled(across.emitted, target, key, across.depth_of(key.most, key.lines))
-    kept = (row.size + 2 * key.lanes) * lines * _keeps(key) + 8
+    kept = (row.size + 2 * key.lanes) * lines * _keeps(key) + groups.words(key, row.size) + 8
     room = tuning.TUNING.room if block is None else tuning.TUNING.room_of_block
     if r.mapped:  # of long rows, some elements are left undecided, and the row is not to be done as a whole
         room = max(room, lines * row.size >> 10)

@@ -26,6 +26,10 @@ class ReductionKey(NamedTuple):
     within rows, besides the one that lines run along; lines: a power of two, at least their number; keeps: whether there is
     memory for a row of values that several passes need; staged: the streams whose neighbouring rows have neighbouring elements,
     which are copied to memory where they are contiguous, `together` rows at a time; plain: the formula before it was regrouped.
+
+    ahead: bytes from an element that the first pass reads to the one that it prefetches, 0 for none; grouped: the rows whose
+    values that are the same for a row are computed at once, as lanes; common: the streams that all rows share, which are
+    converted to float64 once.
     """
 
     formula: NormalForm
@@ -44,6 +48,9 @@ class ReductionKey(NamedTuple):
     staged: tuple[int, ...]
     together: int
     plain: NormalForm
+    ahead: int = 0
+    grouped: int = 1
+    common: tuple[int, ...] = ()
 
     def block(self, times: int) -> int:
         """The turns of a block, of `times` groups each: a line is added up in blocks, so that a term goes through few
@@ -57,8 +64,15 @@ class ReductionKey(NamedTuple):
         return 2 * self.additions * self.lines + 2 * self.lanes
 
     def short_depth(self, times: int) -> int:
-        """As `depth`, for blocks of `SHORT` turns and lines that are added up exactly, except for one rounding at the end."""
-        return 2 * SHORT + 2 * times + self.lanes.bit_length() + 8
+        """As `depth`, for blocks of `SHORT` turns and lines that are added up exactly, except for one rounding at the end.
+
+        After the last block of a line come fewer turns than a block has; a short line has no block. The sets of a block are
+        merged, unless a turn has a single element, as on OpenCL.
+        """
+        turns = 2 * SHORT
+        if self.lanes:
+            turns = SHORT if self.additions <= SHORT * times else turns + times
+        return turns + 2 * times + self.lanes.bit_length() + 8
 
     def depth(self, times: int) -> int:
         """The most additions that a term of a sum goes through.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.copy.text import LINE
 from anydml.kernels.elementwise.streams import CONTIGUOUS, Streams, starts
 from anydml.kernels.reduce.key import ReductionKey
 from anydml.kernels.reduce.walk import RowWalk
@@ -64,12 +65,32 @@ class Row:
 
     def fetch_next(self, i: str) -> None:
         """Prefetch the elements of the next row at this position, since they are read right when it begins."""
-        body = self.body
         if not self.key.outer:
             return
-        body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         for k in self.streams.inside:
             if self.key.layouts[k] == CONTIGUOUS:
                 step = f"%w{k}" if k in self.key.staged else f"%o{self.key.outer - 1}_{k}"
-                at = body.at(self.streams.place(k, i), step)
-                body.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
+                self._fetch(self.body.at(self.streams.place(k, i), step))
+
+    def fetch_ahead(self, i: str, streams: Iterable[int], times: int) -> None:
+        """Prefetch the lines of so many groups of these streams, `ahead` bytes from here on."""
+        for k in streams:
+            size = self.kinds[k].bits // 8 * self.key.lanes * times
+            if self.key.layouts[k] == CONTIGUOUS and k not in self.key.staged:
+                at = self.streams.place(k, i)
+                for line in range(0, size, LINE):
+                    self._fetch(self.body.at(at, self.key.ahead + line))
+
+    def fetch_output(self, i: str) -> None:
+        """Prefetch the line of the output that a later pass writes at this position."""
+        if (
+            self.key.mapped
+            and self.key.ahead
+            and self.key.layouts[-1] == CONTIGUOUS
+            and self.streams.last not in self.key.staged
+        ):
+            self._fetch(self.streams.place(self.streams.last, i), writes=True)
+
+    def _fetch(self, at: str, *, writes: bool = False) -> None:
+        self.body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+        self.body.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 {int(writes)}, i32 3, i32 1)")

@@ -7,6 +7,7 @@ import math
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.items import Item
 from anydml.kernels.elementwise.line_walk import LineWalk
+from anydml.kernels.elementwise.regrouping import ELEMENT
 from anydml.kernels.match.scopes import Scopes
 from anydml.kernels.numbers.floats.numbers import Number, settled
 from anydml.kernels.reduce.accumulator import Accumulator
@@ -14,6 +15,7 @@ from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL, Joint, known_s
 from anydml.kernels.reduce.key import ReductionKey
 from anydml.kernels.reduce.moments import MOMENTS, VARIANCE, Moments
 from anydml.kernels.reduce.stages import StagedWalk, stages
+from anydml.tensor import DataType
 
 
 class MomentWalk(LineWalk, StagedWalk[Item]):
@@ -36,6 +38,13 @@ class MomentWalk(LineWalk, StagedWalk[Item]):
     def fill_to(self, base: int) -> None:
         self.fill_within([base])
 
+    def fuses(self, line: int) -> bool:
+        of_line = [node for node in self.nodes if node.op == ELEMENT and node.args[0] == line]
+        if any(t != DataType.FLOAT32 for t in self.key.types):
+            return False
+        means = [self.nodes[a] for a in self.nodes[line].args[:1]]
+        return all(mean.op == MOMENTS and mean.args[0] == node.args[1] for mean in means for node in of_line)
+
     def forget(self) -> None:
         super().forget()
         # conversions in this block are not available in the next, even if the number is the same for the whole row
@@ -46,15 +55,17 @@ class MomentWalk(LineWalk, StagedWalk[Item]):
     def has_moments(self) -> bool:
         return any(op in (MOMENTS, JOINT) for op, _, _ in self.nodes)
 
+    def moved(self) -> list[int]:
+        """The nodes whose differences from their first elements are added up."""
+        return sorted({p for op, args, _ in self.nodes if op in (MOMENTS, JOINT) for p in args})
+
     def begin_row(self) -> None:
         """Take the elements of the row's first position."""
-        for op, args, _ in self.nodes:
-            if op in (MOMENTS, JOINT):
-                self.fill(sorted(args))
-                for p in args:
-                    x = self.number(p).wide()
-                    # -0 becomes +0; an infinity becomes 0, since all differences from it would be infinite or NaN
-                    self.first[p] = self.body.chosen(x.magnitude().compared("olt", math.inf), x, 0.0) + 0.0
+        self.fill(self.moved())
+        for p in self.moved():
+            x = self.number(p).wide()
+            # -0 becomes +0; an infinity becomes 0, since all differences from it would be infinite or NaN
+            self.first[p] = self.body.chosen(x.magnitude().compared("olt", math.inf), x, 0.0) + 0.0
         self.forget()
 
     def of_moments(self, p: int, depth: int) -> Accumulator:

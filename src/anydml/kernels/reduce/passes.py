@@ -22,7 +22,7 @@ class Passes:
 
     def run(self, walk: RowWalk, s: int) -> None:
         """Emit pass s along the row, and give the walk its results."""
-        self._pass(walk, s)
+        walk.finish(s, *self.along(walk, s))
         for p in walk.stages.passes[s]:
             if p in walk.infinite:
                 walk.tell_total(p, *self._of_infinities(walk, p))
@@ -96,16 +96,23 @@ class Passes:
         some = body.op(f"zext i1 {condition.lane(0).name} to i64")
         return body.loop("0", some, 1, starts, again)[1]
 
-    def _pass(self, walk: RowWalk, s: int) -> None:
+    def accumulators(self, walk: RowWalk, s: int) -> list[Accumulator]:
+        """The accumulators of a pass."""
         body, key = self.body, self.key
         mark = len(body.lines)
         self.row.put(walk, "0", {k: body.undefined(self.row.kinds[k]) for k in self.row.streams.inside})
         for p in walk.kept_before(s):
             walk.put_kept(p, body.undefined(Kind("double", key.lanes)))
-        times = walk.groups(s)
-        accumulators = walk.accumulators(s, self.key.depth(times))
+        made = walk.accumulators(s, key.depth(walk.groups(s)))
         del body.lines[mark:]  # this code only served to find the types of the accumulators
         walk.forget()
+        return made
+
+    def along(self, walk: RowWalk, s: int) -> tuple[list[Accumulator], list[list[Value]]]:
+        """Emit pass s along the row: its accumulators, and the values of each set."""
+        body, key = self.body, self.key
+        times = walk.groups(s)
+        accumulators = self.accumulators(walk, s)
         starts = [v for a in accumulators for v in a.starts]
 
         def step(i: str, values: list[Value], active: Value | None, loaded: dict[int, Value]) -> list[Value]:
@@ -121,20 +128,28 @@ class Passes:
 
         def several(i: str, values: list[Value]) -> list[Value]:
             found = []
+            if s == 0 and key.ahead:
+                self.row.fetch_ahead(i, walk.read(s), times)
             for u in range(times):
                 at = i if not u else body.op(f"add i64 {i}, {u * key.lanes}")
                 found += step(at, values[u * len(starts) : (u + 1) * len(starts)], None, self.row.streams.whole(at))
             return found
 
         shares = walk.halved(s)
+        measured = [] if walk.most is None else [walk.most]
+
+        def measure(values: list[Value]) -> None:
+            if measured:
+                walk.most = values[-1]
 
         def ended(i: str, values: list[Value]) -> list[Value]:
             """Compute the second halves for the previous group."""
-            walk.ended(values[-2:])
+            halves, measures = values[-len(measured) - 2 :][:2], len(measured) + 2
+            walk.ended(halves)
             before = body.op(f"sub i64 {i}, {key.lanes}")
             for p, value in walk.fill_pass(s):
                 body.stored(value, self._memory(p, walk, before))
-            made = walk.stepped(s, accumulators, values[:-2], None, self.row.places(before))
+            made = walk.stepped(s, accumulators, values[:-measures], None, self.row.places(before))
             walk.forget()
             return made
 
@@ -142,31 +157,35 @@ class Passes:
             with body.pooled():
                 made = ended(i, values)
                 self.row.fetch_next(i)
+                self.row.fetch_output(i)
                 self.row.put(walk, i, self.row.streams.whole(i))
+                measure(values)
                 made += walk.begun()
+                made += [walk.most] if measured and walk.most is not None else []
             walk.forget()
             return made
 
         def line(values: list[Value]) -> list[Value]:
             """The values of all lines so far, with those of one more."""
             made = alone(starts * times)
-            own = made[: len(starts)]
-            for u in range(1, times):
-                own = _merged(accumulators, own, made[u * len(starts) : (u + 1) * len(starts)])
+            own = merged_sets(accumulators, [made[u * len(starts) : (u + 1) * len(starts)] for u in range(times)])
             return joined(accumulators, values, own)
 
         def alone(values: list[Value]) -> list[Value]:
             if shares is None:
-                i, values = self._blocks(key.lanes * times, accumulators * times, values, several)
+                i, values = self._blocks(key.lanes * times, accumulators, times, values, several)
             else:
-                halves = shares.nothing()
-                i, values = self._blocks(key.lanes, accumulators, [*values, *halves], overlapping)
+                halves = [*shares.nothing(), *measured]
+                i, values = self._blocks(key.lanes, accumulators, 1, [*values, *halves], overlapping)
+                measure(values)
                 values = ended(i, values)
             own, others = values[: len(starts)], values[len(starts) :]
             if times > 1:
                 i, own = body.loop(i, "%n", key.lanes, own, lambda i, v: step(i, v, None, self.row.streams.whole(i)))
             left = body.op(f"sub i64 %n, {i}")
             some = body.op(f"zext i1 {body.op(f'icmp ne i64 {left}, 0')} to i64")
+            if measured:
+                walk.measure_rest(self.row.streams.partial(i, left), self.row.streams.first(left))
 
             def rest(_: str, values: list[Value]) -> list[Value]:
                 active = self.row.streams.first(left)
@@ -177,24 +196,25 @@ class Passes:
 
         if not key.inner:
             values = alone(starts * times)
-            walk.finish(s, accumulators, [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)])
-            return
+            return accumulators, [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)]
         values = self.row.lines([v for a in accumulators for v in a.over_lines], line)
-        walk.finish(s, accumulators, [of_lines(accumulators, values)])
+        return accumulators, [of_lines(accumulators, values)]
 
     def _blocks(
         self,
         step: int,
         accumulators: list[Accumulator],
+        times: int,
         carried: list[Value],
         group: Callable[[str, list[Value]], list[Value]],
     ) -> tuple[str, list[Value]]:
         """A loop over a line in blocks whose values are merged, so that a term goes through few additions.
 
-        Values that are carried besides those of the accumulators pass through all blocks.
+        times: the sets of accumulators. Values that are carried besides those of the accumulators pass through all blocks.
         """
         body = self.body
-        starts = [v for a in accumulators for v in a.starts]
+        own = [v for a in accumulators for v in a.starts]
+        starts = own * times
         if all(a.any_order for a in accumulators):
             return body.loop("0", "%n", step, carried, group)
         if all(isinstance(a, Compensated) for a in accumulators):
@@ -202,16 +222,17 @@ class Passes:
 
             def exact(i: str, kept: list[Value]) -> list[Value]:
                 _, made = body.loop(i, body.op(f"add i64 {i}, {size}"), step, starts, group)
-                return joined(accumulators, kept, made)
+                sets = [made[u * len(own) : (u + 1) * len(own)] for u in range(times)]
+                return joined(accumulators, kept, merged_sets(accumulators, sets))
 
             i, kept = body.loop("0", "%n", size, [v for a in accumulators for v in a.over_lines], exact)
-            return body.loop(i, "%n", step, of_lines(accumulators, kept), group)
+            return body.loop(i, "%n", step, [*of_lines(accumulators, kept), *own * (times - 1)], group)
         size = self.key.block(step // self.key.lanes) * step
 
         def block(i: str, values: list[Value]) -> list[Value]:
             end = body.op(f"add i64 {i}, {size}")
             _, made = body.loop(i, end, step, [*starts, *values[len(starts) :]], group)
-            return _merged(accumulators, values, made)
+            return _merged(accumulators * times, values, made)
 
         i, values = body.loop("0", "%n", size, carried, block)
         return body.loop(i, "%n", step, values, group)
@@ -243,6 +264,14 @@ def _merged(accumulators: list[Accumulator], a: list[Value], b: list[Value]) -> 
         last = first + len(accumulator.starts)
         found += accumulator.merged(a[first:last], b[first:last])
     return found + b[len(found) :]
+
+
+def merged_sets(accumulators: list[Accumulator], sets: Sequence[list[Value]]) -> list[Value]:
+    """The accumulators' values of all sets of terms, merged."""
+    own, *others = sets
+    for other in others:
+        own = _merged(accumulators, own, other)
+    return own
 
 
 def joined(accumulators: Sequence[Accumulator], kept: list[Value], values: list[Value]) -> list[Value]:

@@ -4,6 +4,9 @@ With c = 0 and an integer k near m / log 2, or c = m and k = 0 if |m| is larger 
 c is then exact in float64 if x matters. The largest power is between 0.7 and 1.42. An x more than 300 below m is replaced by m
 - 300: its quotient is below 2^-430 and stored as 0, and its power is nothing beside a sum of 0.7.
 
+If m is between -`MODERATE` and `MODERATE`, c = 0 and k = 0 do as well, so that m need not be known before: powers are between
+2^-866 and 2^433 then, and an x below -600, which is more than 300 below m, is replaced by -600.
+
 The logarithm of that quotient has the rest of the sum of e^(x - m), without the first x that is m. Terms of it that are not
 replaced are above 2^-434; replaced ones make no difference: a rest below 2^-160 is stored as 0, or is added to a larger number.
 """
@@ -31,6 +34,7 @@ from anydml.tensor import DataType
 LN2 = float.fromhex("0x1.62e42fefa39efp-1")  # with an error of 2^-55.2
 FAR = 700.0  # for a largest element beyond this, differences from it are exact
 BELOW = 300.0
+MODERATE = 300.0
 VANISHING = 420  # quotients below 2^-420 are stored as 0, and need not be known better
 CLOSE, FARTHEST = 600.0, 800.0  # between these gaps, e^-gap reaches 2^-1024
 # An entry, the product and r each have an error of u. The error of LN2 counts as often as n differs from that of m; powers
@@ -152,15 +156,15 @@ def closely(x: Number, m: Number, log: Number, gap: Value, count: int, data_type
 class Shares:
     """The powers and quotients of a row whose largest element is known."""
 
-    def __init__(self, body: Body, m: Value) -> None:
-        self.body = body
+    def __init__(self, body: Body, m: Value, below: float = BELOW, *, moderate: bool = False) -> None:
+        self.body, self.moderate = body, moderate
         far = m.magnitude().compared("ugt", FAR)
         self.c = body.chosen(far, m, 0.0)
         near = body.chosen(far, 0.0, m)
-        self.least = near - BELOW
+        self.least = near - below
         single = near.kind.of("float")
         self.singles = self.c.converted("fptrunc", single), self.least.converted("fptrunc", single)
-        # k log 2 has 52 bits: |k| is below 2^11, for x - c between -1000 and 700
+        # k log 2 has 52 bits: |k| is below 2^11, for x - c between -1300 and 700
         whole = (near * LOG2_E + ROUNDER) - ROUNDER
         self.rounder = ROUNDER - whole
         self.picks = "avx512f" in body.target.features and near.kind.lanes >= 8
@@ -177,7 +181,7 @@ class Shares:
         """
         # in float32, x - c is exact, too, if x matters: both have one sign, and neither is twice the other
         c, least = self.singles if x.kind.element == "float" else (self.c, self.least)
-        d = at_least(x - c, least).converted("fpext", self.c.kind)
+        d = at_least(x if self.moderate else x - c, least).converted("fpext", self.c.kind)
         if self.picks:
             shifted = self.body.fused(d, LOG2_E, self.fine_rounder)
             index = shifted.bits()
@@ -229,7 +233,7 @@ class Shares:
             assert near is not None
             y = e.wide() * near
             made = y.converted("fptrunc", y.kind.of("float"))
-            return made, are_known(y, made, self.body.constant(made.kind, LEAST), data_type, certain=True)
+            return made, are_known(y, made, self.body.constant(made.kind, LEAST), data_type)
 
         def between(data_type: DataType) -> tuple[Value, Value]:
             assert near is not None

@@ -22,6 +22,9 @@ class RowTuning(NamedTuple):
     longest: int = 1 << 28  # elements of a row that is added up or multiplied, which no signal ends
     alone_whole: int = 1 << 15  # elements below which one thread looks for extremes
     staged: int = 1 << 22  # bytes of rows that are copied to memory at once, at most
+    group: int = processor.caches().second // 8  # bytes of a group of rows, whose roots and quotients are computed at once
+    ahead: int = 1 << 12 if processor.last_is_far() else 0  # bytes from what is read first to what is prefetched then
+    common: bool = processor.conversions_share_units()  # whether rows that others share are converted once, and kept
 
 
 TUNING = tuned("reduce", RowTuning())

@@ -14,28 +14,26 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise.items import Item, as_number
 from anydml.kernels.elementwise.modular import modular
-from anydml.kernels.elementwise.standardised import Standardised
 from anydml.kernels.numbers.floats import arithmetic
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, constant, settled
 from anydml.kernels.numbers.functions import exponentials
 from anydml.kernels.numbers.functions.approximate import at_least
 from anydml.kernels.numbers.known import Known
-from anydml.kernels.numbers.singles import SINGLES
-from anydml.kernels.reduce import doubled, softmax
+from anydml.kernels.reduce import softmax
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.accumulators import accumulator
 from anydml.kernels.reduce.careful_rest import CarefulRest, adds_largest
 from anydml.kernels.reduce.extremes import RowExtreme
 from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL, Joint
 from anydml.kernels.reduce.key import ReductionKey
-from anydml.kernels.reduce.moment_walk import MomentWalk
 from anydml.kernels.reduce.moments import MOMENTS, VARIANCE
 from anydml.kernels.reduce.refined import refined
+from anydml.kernels.reduce.softmax_walk import SoftmaxWalk
 from anydml.kernels.reduce.stages import COSTLY, inner
 from anydml.kernels.reduce.sums import CarefulProduct, Over, Rest, RowProduct, RowSum
 
 
-class RowWalk(MomentWalk):
+class RowWalk(SoftmaxWalk):
     """careful: sums of exact terms are exact, or known not to be. improves: whether careful sums may decide more elements."""
 
     def __init__(self, body: Body, key: ReductionKey, same: frozenset[int], *, careful: bool) -> None:
@@ -45,20 +43,7 @@ class RowWalk(MomentWalk):
         self.careful, self.improves = careful, False
         self.over: dict[int, Over] = {}  # careful sums
         self.closest: Number | None = None  # the stored result, if it is known better than by its formula
-        self.kept_forms: dict[int, Number] = {}
-        self.keeper: dict[int, int] = {}  # the pass that stores a node's values
         self.reciprocals: dict[int, Number] = {}
-        # the place of the powers if the formula is a softmax of types of `singles`
-        single = all(t in SINGLES for t in key.types)
-        e = softmax.powers(key.formula) if key.mapped and single else None
-        self.powers = e if e is not None and self.stages.within[e] else None
-        rests = [args[1] for op, args, _ in key.formula if op == "row_rest"]
-        if self.powers is not None:
-            rests.append(self.nodes[self.nodes[self.powers].args[0]].args[1])
-        self.largest = rests[0] if rests else -1  # the place of the largest element, which powers are relative to
-        self.shares: softmax.Shares | None = None
-        self.gap: Value | None = None  # see `Rest`
-        self.less = softmax.less(key.formula) if key.mapped else None
 
     # --- nodes that differ within a row ---
 
@@ -66,8 +51,18 @@ class RowWalk(MomentWalk):
         """Set a node's item from its stored value."""
         self.put(p, replace(self.kept_forms[p], wide=lambda: wide))
 
+    def put_wide(self, p: int, wide: Value) -> None:
+        """Set the float64 of a stream's elements, which have been converted before."""
+        self.put(p, replace(self.number(p), wide=lambda: wide))
+        self.converted.pop(p)
+
     def _targets(self, s: int) -> list[int]:
         return [a for p in self.stages.passes[s] for a in self.nodes[p].args]
+
+    def read(self, s: int) -> list[int]:
+        """The streams that pass s reads."""
+        needed = inner(self.nodes, self.stages.within, self._targets(s))
+        return sorted({self.nodes[p].data[0] for p in needed if self.nodes[p].op == "stream"})
 
     def fill_pass(self, s: int) -> list[tuple[int, Value]]:
         """Compute what the reductions of a pass need; the result is the nodes whose values it stores, with these values."""
@@ -109,7 +104,9 @@ class RowWalk(MomentWalk):
             if p != root or self.key.mapped:
                 self.put(p, self._settled(self._item(p, *self.nodes[p])))
         if self.largest in self.items and self.shares is None:
-            self.shares = softmax.Shares(self.body, self.number(self.largest).wide())
+            self.shares = softmax.Shares(
+                self.body, self.number(self.largest).wide(), self.below, moderate=self.most is not None
+            )
 
     def prepare(self, depth: int) -> None:
         """Compute the reciprocals of divisors of a row's elements; depth: the most additions of a sum."""
@@ -169,36 +166,6 @@ class RowWalk(MomentWalk):
         whole = self.whole(p)
         return whole if whole is not None else self.number(p)
 
-    def halved(self, s: int) -> softmax.Shares | None:
-        """The code for the powers of softmax, in the pass that adds them up; else None."""
-        return self.shares if self.powers is not None and self.stages.passes[s] == (self.nodes[-1].args[1],) else None
-
-    def begun(self) -> list[Value]:
-        """The first halves of the powers of a group of elements."""
-        shares, x = self._elements()
-        return shares.begun(_shortest(x))
-
-    def _elements(self) -> tuple[softmax.Shares, Number]:
-        """The code for the powers, and the elements."""
-        assert self.shares is not None
-        assert self.powers is not None
-        x = self.nodes[self.nodes[self.powers].args[0]].args[0]
-        self.fill([x])
-        return self.shares, self.number(x)
-
-    def ended(self, halves: list[Value]) -> None:
-        assert self.shares is not None
-        assert self.powers is not None
-        self.put(self.powers, self.shares.ended(halves))
-
-    def doubled(self) -> doubled.Pair:
-        """The powers of a group of elements, as pairs."""
-        self.forget()
-        shares, x = self._elements()
-        made = doubled.power(shares, x.wide())
-        self.forget()
-        return made
-
     def _below(self, p: int) -> bool:
         """Whether a node is the exponential of an element minus the largest of all."""
         op, args, _ = self.nodes[p]
@@ -257,27 +224,7 @@ class RowWalk(MomentWalk):
                 item = replace(item, ends=None, finer=None)  # results computed from the item have no ends
             self.put(p, item if alone else self._settled(item))
 
-    def closely(self) -> tuple[Value, Value]:
-        """The bits of a group of elements of a log-softmax, and the undecided lanes: see `softmax.closely`."""
-        assert self.less is not None
-        assert self.gap is not None
-        x, m, total = (self.number(p) for p in self.less)
-        return softmax.closely(x, m, total, self.gap, self.key.most, self.key.types[-1])
-
     # --- items ---
-
-    def at_base(self) -> Standardised | None:
-        if self.powers is not None and self.body.target.probe is not None:
-            return None  # probes record the ends
-        return self._share() or super().at_base()
-
-    def _share(self) -> Standardised | None:
-        """The element of a softmax; None if the formula is none."""
-        if self.powers is None:
-            return None
-        self.fill_within([self.powers])
-        assert self.shares is not None
-        return self.shares.share(self.number(self.powers))
 
     def root(self) -> Item:
         """The item that is stored."""
@@ -304,9 +251,7 @@ class RowWalk(MomentWalk):
             made = arithmetic.add(self.number(args[0]), self.number(args[1]), sign=-1)
             return replace(made, known=replace(made.known, high=0.0))
         if place == self.powers:
-            element, _ = self.nodes[args[0]].args
-            assert self.shares is not None
-            return self.shares.ended(self.shares.begun(_shortest(self.number(element))))
+            return self.power(self.nodes[args[0]].args[0])
         if op == "exp" and self._below(place):
             return self._small(self.number(args[0]))
         if op == "div" and args[1] in self.reciprocals and self.stages.within[args[0]]:
@@ -327,8 +272,3 @@ class RowWalk(MomentWalk):
         value = exponentials.exponential(at_least(x.wide(), exponentials.LOWEST))
         rel = exponentials.EXP_REL + (0.0 if x.exact else -exponentials.LOWEST * U * SLACK)
         return Number(self.body, lambda: value, Known(0.0, 1.0), rel=rel, saturated=1000)
-
-
-def _shortest(x: Number) -> Value:
-    """A number as float32 if that holds it, else as float64."""
-    return x.wide() if x.single is None else x.single
