@@ -98,7 +98,8 @@ class RowGroups:
             each(elements)
             return []
 
-        count = body.op(f"sub i64 {until}, {start}")
+        # a call that has ended begins behind all rows
+        count = body.call("llvm.usub.sat.i64", Kind("i64"), f"i64 {until}", f"i64 {start}").name
         groups = body.op(f"udiv i64 {body.op(f'add i64 {count}, {size - 1}')}, {size}")
         body.loop("0", groups, 1, [], group)
 
