@@ -46,6 +46,8 @@ def _is_by_lines(key: ReductionKey) -> bool:
     if not key.mapped or key.inner or key.staged or {*key.types} != {DataType.FLOAT32}:
         return False
     formula: NormalForm = key.formula
+    if formula[-1].op != ELEMENT or [node.op for node in formula].count(LINE) > 1:  # a function may need more of a row
+        return False
     found = stages(formula, same_along(key), mapped=True)
     if (
         found.kept

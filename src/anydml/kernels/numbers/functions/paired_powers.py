@@ -21,24 +21,28 @@ FAR = 90.0  # beyond these exponents of 2, float32 tails lose digits
 
 
 class Powers(NamedTuple):
-    """The tables of an instruction set. share: the largest ratio of log2(1 + r), or log2 c, or e + log2 c, to log2 x."""
+    """The tables of an instruction set. rounder: adding it rounds to exponents of entries, whose count is then in the low bits.
+
+    Constants are computed here, and not where code is emitted, which may be in a thread that rounds in another direction.
+    """
 
     bits: int
+    rounder: float
     entries: tuple[float, ...]
     power: Polynomial
-    logarithm: Polynomial
-    share: float
-
-    @property
-    def margin(self) -> float:
-        # the last two are rounded; so are the sum of all and its product with y
-        of_logarithm = self.share * (self.logarithm.rel + 1.1 * U) + 6.5 * U
-        # the power's own error, an entry's and two products'; the tail's roundings are below 2^-47
-        return (FAR * math.log(2) * of_logarithm + self.power.rel + 4.1 * U + 2.0**-46) * 1.001
+    margin: float
 
 
-SIXTEEN = Powers(4, tables.SIXTEENTHS, EXP2_NEAR, LOG2_NEAR, 2.2)
-EIGHT = Powers(3, tables.EIGHTHS, EXP2_NEAR_EIGHTHS, LOG2_NEAR_EIGHTHS, 2.5)
+def _margin(power: Polynomial, logarithm: Polynomial, share: float) -> float:
+    """share: the largest ratio of log2(1 + r), or log2 c, or e + log2 c, to log2 x."""
+    # the last two are rounded; so are the sum of all and its product with y
+    of_logarithm = share * (logarithm.rel + 1.1 * U) + 6.5 * U
+    # the power's own error, an entry's and two products'; the tail's roundings are below 2^-47
+    return (FAR * math.log(2) * of_logarithm + power.rel + 4.1 * U + 2.0**-46) * 1.001
+
+
+SIXTEEN = Powers(4, 1.5 * 2.0**48, tables.SIXTEENTHS, EXP2_NEAR, _margin(EXP2_NEAR, LOG2_NEAR, 2.2))
+EIGHT = Powers(3, 1.5 * 2.0**49, tables.EIGHTHS, EXP2_NEAR_EIGHTHS, _margin(EXP2_NEAR_EIGHTHS, LOG2_NEAR_EIGHTHS, 2.5))
 
 
 def halved_exponent(y: Value) -> Value:
@@ -55,11 +59,10 @@ def pow(x: Value, y: Value) -> PairInterval:
     many = "avx512f" in body.target.features
     of, size, least = (SIXTEEN, x.magnitude(), 1) if many else (EIGHT, x.magnitude(), 1 << 23)
     z = (_log2_of_16 if many else _log2_of_8)(size) * y.converted("fpext", double)
-    rounder = 1.5 * 2.0 ** (52 - of.bits)  # adding it rounds to the entries' exponents, whose count is then in the low bits
-    shifted = z + rounder
+    shifted = z + of.rounder
     index = shifted.bits()
     scale = (picked(of.entries, "double", index).bits() + (index << 52 - of.bits)).cast(double)
-    power = of.power(z - (shifted - rounder)) * scale
+    power = of.power(z - (shifted - of.rounder)) * scale
     head, tail = halved(power, x.kind)
     margin = of.margin
     share = head * margin
