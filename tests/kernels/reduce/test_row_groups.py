@@ -10,8 +10,12 @@ from numpy.typing import NDArray
 
 import anydml as dml
 from anydml.kernels.code import engine, llvm
+from anydml.kernels.code.targets import targets
+from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import standardised
-from anydml.kernels.reduce import tuning
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.numbers.known import Known
+from anydml.kernels.reduce import groups, tuning
 from anydml.kernels.reduce.softmax_walk import SoftmaxWalk
 from tuned import tuned
 
@@ -61,6 +65,16 @@ def test_groups_have_the_bits_of_rows_alone(decided: str, monkeypatch: pytest.Mo
         anew(monkeypatch, group=1 << 18, **thresholds)
         for case, wanted in zip(cases, alone, strict=True):
             np.testing.assert_array_equal(normalised(*case), wanted)
+
+
+def test_a_line_that_is_kept_has_all_of_its_values() -> None:
+    body = Body(targets()[0])
+    x, near = (Value(body, f"%{name}", Kind("double", 8)) for name in "xe")
+    guard = x.compared("ogt", 2.0)
+    m, b = (Number(body, lambda: x, Known(-1.0, 1.0), err=lambda: near, guard=guard) for _ in range(2))
+    line = standardised.line(x, "mab", [m, Number(body, lambda: x, Known(1.0, 2.0), rel=2.0**-50), b], fused=True)
+    assert line.guard is not None
+    assert groups._with_values(line, groups._values(line)) == line
 
 
 def test_moderate_rows_need_no_largest_element(monkeypatch: pytest.MonkeyPatch) -> None:
