@@ -111,6 +111,25 @@ def test_elements_that_rows_have_again_and_again(name: str, strides: tuple[int, 
             same(executed(desc, x), exact(desc, x))
 
 
+@pytest.mark.parametrize("name", ["ARGMAX", "ARGMIN"])
+@pytest.mark.parametrize("strides", [(0, 5, 1), (0, 0, 1), (5, 0, 1), (5, 1, 0), (0, 0, 0)])
+def test_the_last_place_of_elements_that_rows_have_again_and_again(name: str, strides: tuple[int, ...]) -> None:
+    """It is in the last repetition."""
+    kind: Any = operators.find(name)
+    memory = np.arange(20, dtype=np.float32) * 7 % 5
+    x = np.lib.stride_tricks.as_strided(memory, (3, 4, 5), [4 * s for s in strides])
+    for axes in ((1, 2), (0, 1, 2), (0, 2), (2,)):
+        sizes = tuple(1 if a in axes else n for a, n in enumerate(x.shape))
+        desc = kind(
+            input_tensor=TensorDesc(F32, x.shape, strides=strides), output_tensor=TensorDesc(DataType.INT64, sizes),
+            axes=axes, axis_direction="DECREASING",
+        )  # fmt: skip
+        rows = np.moveaxis(x, axes, range(-len(axes), 0)).reshape(*(n for a, n in enumerate(x.shape) if a not in axes), -1)
+        backwards = rows[..., ::-1]
+        places = rows.shape[-1] - 1 - (backwards.argmax(-1) if name == "ARGMAX" else backwards.argmin(-1))
+        assert executed(desc, x).ravel().tolist() == places.ravel().tolist()
+
+
 def test_the_place_of_the_largest_of_very_many_equal_elements() -> None:
     desc = desc_of("ARGMAX", F32, (2, 1 << 20, 1 << 20, 3), (1, 2, 3), (3, 0, 0, 1))
     x = np.broadcast_to(np.array([1, 3, 2, 5, 5, 6], np.float32).reshape(2, 1, 1, 3), (2, 1 << 20, 1 << 20, 3))

@@ -177,12 +177,13 @@ def _counting(r: Rows, inner: Sequence[MapDimension]) -> list[MapDimension]:
     """The dimensions of a row, without those that repeat elements where this makes no difference to the reduction.
 
     It makes none to extremes, nor to their first position if the repeating dimensions are the outermost: then it is in the
-    first repetition.
+    first repetition. Their last position is in the last one.
     """
     ops = {node.op for node in r.formula if node.op.startswith("row_")}
     if ops <= {"row_max", "row_min"}:
         return [d for d in inner if any(d.strides)]
-    if ops <= {"row_max", "row_min", "row_first_largest", "row_first_smallest"}:
+    last = any(node.data for node in r.formula if node.op in ("row_first_largest", "row_first_smallest"))
+    if not last and ops <= {"row_max", "row_min", "row_first_largest", "row_first_smallest"}:
         return [*dropwhile(lambda d: not any(d.strides), inner)]
     return list(inner)
 
