@@ -72,7 +72,7 @@ PARTS: dict[str, tuple[str, tuple[Run, ...]]] = {
                 "tests/kernels/windows/test_windows.py tests/operators/test_pooling.py tests/kernels/reduce/test_rows.py "
                 "tests/kernels/reduce/test_staged.py tests/kernels/reduce/test_normalization.py "
                 "tests/kernels/irregular/test_irregular.py tests/kernels/scan/test_scans.py "
-                f"tests/kernels/numpy/test_float_sums.py {FLOATS}/test_block_sums.py",
+                f"tests/kernels/numpy/test_float_sums.py {FLOATS}/test_block_sums.py {FLOATS}/slices/test_slices.py",
                 "not test_generated and not test_long_sums",
             ),
         ),

@@ -18,6 +18,8 @@ from anydml.kernels.contract.floats.layout import FloatLayout, layout
 from anydml.kernels.contract.floats.packed.plan import PackedPlan
 from anydml.kernels.contract.floats.plan import FloatMemory, FloatPlan, FloatProblem
 from anydml.kernels.contract.floats.planes.plan import PlanesPlan, slide
+from anydml.kernels.contract.floats.slices.plan import SlicedPlan
+from anydml.kernels.contract.floats.slices.plan import serves as slices
 from anydml.kernels.contract.floats.winograd.plan import WinogradPlan
 from anydml.kernels.contract.floats.winograd.windows import WinogradWindows, pays, windowed, windows
 from anydml.kernels.contract.geometry import ConstantTables, Scratch
@@ -120,6 +122,6 @@ def _plan(p: FloatProblem, memory: FloatMemory, owned: tuple[bool, bool], square
     if square is not None:
         return WinogradPlan(p, memory, owned[0], square)
     if not serves(p.layout, p.factors[1].dtype.itemsize, owned[1], p.tuning):
-        return PackedPlan(p, memory, owned)
+        return (SlicedPlan if slices(p, owned) else PackedPlan)(p, memory, owned)
     found = slide(p)
     return FewRowsPlan(p, memory) if found is None else PlanesPlan(p, memory, found)

@@ -40,6 +40,17 @@ class FloatTuning(NamedTuple):
     # 0.73 of their time in a network; of 14 x 14, 96 to 576 channels take 1.4 times as long
     few_places: int = 64 if FAR else 4
 
+    # slices, where tile registers multiply them: what they cost, in products of float64 of which the same sums are made
+    sliced_product: float = 0.4  # a product, with those that fill the registers
+    sliced_column: float = 21.0  # an element of columns, which is sliced
+    sliced_owned: float = 12.0  # one that is read from memory further away, since it is owned
+    sliced_row: float = 20.0  # an element of rows, which is sliced
+    sliced_sum: float = 60.0  # an element of the output, which is stored from a sum in memory
+    sliced_most: float = 0.75  # of the cost of float64, since other kernels are a few percent slower after tile registers
+    slices_tiles: int = 16  # of rows in a block
+    slices_group: int = 384  # columns of a block
+    slices_listed: int = 64  # a block is computed without slices if more than 1 / slices_listed of it is listed
+
     # few rows
     rows: int = 4  # at most
     rows_of_matrix: int = 16  # the same, of a matrix whose rows or columns are contiguous

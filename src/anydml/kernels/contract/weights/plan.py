@@ -70,7 +70,7 @@ class FewRowsOfWeights(FloatPlan):
                 yield from self._strip(batch, some, m - piece.rows.start, columns)
 
     def _packed(self, batch: tuple[int, ...], piece: ThreadShare) -> Iterator[Step]:
-        yield self.pack.tiles(self.rows, batch, piece.rows, 1, 0)
+        yield from self.pack.tiles(self.rows, batch, piece.rows, 1, 0)
 
     def _whole(self, columns: int) -> int:
         """The columns of whole groups."""

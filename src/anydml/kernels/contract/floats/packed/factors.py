@@ -31,11 +31,16 @@ class PackedFactor(NamedTuple):
     norm_step: int
     sizes: tuple[int, ...]
 
-    def of(self, batch: Sequence[int], offset: int, first: int) -> tuple[At, At]:
-        """The address of a batch's factor, plus an offset in bytes, and that of its norms from the `first` on."""
+    def number(self, batch: Sequence[int]) -> int:
+        """The number of a batch's factor."""
         number = 0
         for i, n in zip(batch, self.sizes, strict=True):
             number = number * n + min(i, n - 1)
+        return number
+
+    def of(self, batch: Sequence[int], offset: int, first: int) -> tuple[At, At]:
+        """The address of a batch's factor, plus an offset in bytes, and that of its norms from the `first` on."""
+        number = self.number(batch)
         return self.at + number * self.step + offset, self.norms + number * self.norm_step + first * 8
 
 
@@ -65,10 +70,10 @@ class FactorPacking:
     def rows(self, into: PackedFactor, batch: tuple[int, ...], some: range) -> Iterator[Step]:
         """Steps that pack some rows of a batch."""
         for group, height in tile.heights(self.target, some):
-            yield self.tiles(into, batch, group, height, group.start - some.start)
+            yield from self.tiles(into, batch, group, height, group.start - some.start)
 
-    def tiles(self, into: PackedFactor, batch: tuple[int, ...], some: range, height: int, at: int) -> Step:
-        """A step that packs rows in tiles, beginning at the packed factor's row `at`."""
+    def tiles(self, into: PackedFactor, batch: tuple[int, ...], some: range, height: int, at: int) -> Iterator[Step]:
+        """Steps that pack rows in tiles, beginning at the packed factor's row `at`."""
         found, size = self.layout, self.factors[0].dtype.itemsize
         positions, table, channels, term = len(found.table), self.table + 8, found.channels, found.a_term
         if found.table.shape[0] and term == size * positions and (found.table[:, 1] == size * np.arange(positions)).all():
@@ -77,7 +82,7 @@ class FactorPacking:
         code = engine.compiled(rows.packed, self.target, self.factors[0], height, side)
         a, to = found.a.of(batch, some.start), into.of(batch, at * found.terms * 8, at)
         from_ = Arguments(a=a, row=found.a.row, rows=len(some), channels=channels, term=term)
-        return rows.ARGUMENTS.step(code, **from_, positions=positions, table=table, step=8 * ENTRY, into=to[0], norms=to[1])
+        yield rows.ARGUMENTS.step(code, **from_, positions=positions, table=table, step=8 * ENTRY, into=to[0], norms=to[1])
 
     def parts(self, columns: range) -> list[tuple[range, int]]:
         """Columns in full panels, and the rest in narrower ones; each part with its vectors in a panel's row.

@@ -16,6 +16,7 @@ from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, with_streams
+from anydml.kernels.contract.floats.layout import StreamPlace
 from anydml.kernels.contract.floats.packed import at_once, doubled, in_place, magnitudes, panels, tile
 from anydml.kernels.contract.floats.packed.columns import MASKS, Columns
 from anydml.kernels.contract.floats.packed.factors import SLACK, FactorPacking, PackedFactor, memory_for
@@ -39,6 +40,7 @@ class PackedPlan(FloatPlan):
         self.pack = FactorPacking(p, self.table)
         self.magnitudes_key, self.pairs_key = (self.key._replace(again=again) for again in (MAGNITUDES, PAIRS))
         self.widened = p.tuning.column_bytes == 8
+        self.columns_at_once, self.unit = p.tuning.group, self.width  # of a block, at most, in multiples of the unit
         self.at_once = not p.target.later and at_once.serves(p.target, p.layout, self.key, p.tuning.at_once_terms)
         found, size = p.layout, p.factors[1].dtype.itemsize
         self.step = None  # between columns that are read in place
@@ -66,22 +68,14 @@ class PackedPlan(FloatPlan):
         # of all terms if K is not blocked, or if there are so few columns that the rows' panels of all terms stay in the cache
         few = len(piece.columns) <= self.width * tuning.few_panels and len(piece.columns) * found.terms * 4 <= tuning.block
         depth = found.terms if self.at_once or self.step is not None or few else min(found.terms, tuning.depth)
-        self.block = max(
-            1,
-            min(
-                tuning.block // max(depth * 8 * height, 1),
-                tuning.listed // (tuning.group * height),
-                tuning.far_columns // max(row_bytes * height, 1),
-            ),
-        )
+        self.block = self._tiles_at_once(height, depth)
         if self.step is not None:
             self.block = max(1, tuning.block // max(row_bytes * height, 1))
         whole = len(piece.rows) <= self.block * height or self.packed is not None
         most = len(piece.rows) if whole else self.block * height
         # fewer columns at once if sums are long
-        self.group = max(
-            self.width, min(tuning.group, tuning.most_columns // max(found.terms * 4, 1)) // self.width * self.width
-        )
+        of_panels = min(self.columns_at_once, tuning.most_columns // max(found.terms * 4, 1))
+        self.group = max(self.unit, of_panels // self.unit * self.unit)
         if self.step is not None:  # panels are not packed unless sums are not decided at once
             some = min(len(piece.rows), self.block * height)
             self.group = max(self.width, tuning.listed_in_place // some // self.width * self.width)
@@ -109,19 +103,30 @@ class PackedPlan(FloatPlan):
         self.of_piece.update(begun=self.a_low, twice=self.rests, few=tuning.at_once_listed, depth=tuning.depth)
         return self._batches(piece)
 
+    def _tiles_at_once(self, height: int, depth: int) -> int:
+        """The most tiles of a block. depth: terms of which rows stay in the cache."""
+        tuning = self.tuning
+        of_cache = tuning.block // max(depth * 8 * height, 1)
+        of_list = tuning.listed // (tuning.group * height)
+        return max(1, min(of_cache, of_list, tuning.far_columns // max(self.layout.terms * 8 * height, 1)))
+
     def _packed(self, name: str, piece: ThreadShare, once: Scratch | None, count: int) -> PackedFactor:
         """The packed rows or columns of a piece; pieces share those that are packed once."""
         size, place = (8, self.layout.a) if name == "rows" else (4, self.layout.b)
         some: range = getattr(piece, name)
         found = self.shared.get((name, some))
         if found is None:
-            found = memory_for(self.layout.batches, count, size * self.layout.terms, place, self.scratch, once)
+            found = self._memory(name, count, size * self.layout.terms, place, once)
             if once is not None:
                 self.shared[name, some] = found
                 steps = partial(self.pack.rows if name == "rows" else self.pack.columns, found)
                 own = piece._replace(batches=range(prod(found.sizes)))
                 self.packing += self._batches(own, lambda batch: steps(batch, some), sizes=found.sizes)
         return found
+
+    def _memory(self, name: str, count: int, size: int, place: StreamPlace, once: Scratch | None) -> PackedFactor:
+        """Memory for packed rows or columns."""
+        return memory_for(self.layout.batches, count, size, place, self.scratch, once)
 
     def _batch(self, batch: tuple[int, ...], piece: ThreadShare) -> Iterator[Step | Repeat]:
         if self.whole and self.packed is None:
@@ -141,7 +146,7 @@ class PackedPlan(FloatPlan):
                 some = range(group.start + t.start * height, group.start + t.stop * height)
                 at = some.start - rows_.start if self.whole else 0
                 if not self.whole:
-                    yield self.pack.tiles(self.rows, batch, some, height, 0)
+                    yield from self.pack.tiles(self.rows, batch, some, height, 0)
                 for part, across in self._parts(columns):
                     # the next rows, if any, are prefetched with the last columns if these are few
                     near = part.stop < columns.stop or len(part) > self.group or last
@@ -183,14 +188,7 @@ class PackedPlan(FloatPlan):
         values.update(a=a, a_tile=a_tile, tiles=tiles, b=b, b_panel=b_panel, panels=panels_, sums_row=sums_row)
         values.update(rows_at=a, tile=a_tile, height=height, panels_at=b, panel=b_panel, width=width)
         values.update(a_norms=a_norms, b_norms=b_norms, ahead=next_ * a_tile, most=many, elements=elements, factor=longest)
-        if self.step is not None:
-            yield from self._in_place(batch, some, height, across, columns, values)
-        elif self.at_once:
-            values["done"] = self.counter + at_once.DONE
-            cut = len(columns) % width > 0
-            code = engine.compiled(at_once.stored, target, height, across, cut, self.key, self.widened)
-            own: Arguments = {**values, "columns": len(columns), "factor": bound_factor(found.terms + 4)}
-            yield with_streams(at_once.ARGUMENTS, len(self.places)).step_from(code, own)
+        yield from self._at_first(batch, some, height, (at, done), across, columns, values)
         yield tile.ARGUMENTS.step_from(engine.compiled(tile.sums, target, height, across, self.widened), values)
         yield self.stored(self.key, values)
         if target.later:
@@ -204,6 +202,24 @@ class PackedPlan(FloatPlan):
         yield doubled.ARGUMENTS.step_from(engine.compiled(doubled.sums, target, height, across), pairs)
         yield self.stored(self.pairs_key, pairs)
         yield self.refine(batch, some, columns, self.key, values)
+
+    def _at_first(
+        self, batch: tuple[int, ...], some: range, height: int, at: tuple[int, int], across: int, columns: range,
+        values: Arguments,
+    ) -> Iterator[Step]:  # fmt: skip
+        """The steps, if any, that store a block faster, after which the others do nothing unless too much is undecided.
+
+        at: the numbers of the block's first row and column among those that are packed.
+        """
+        width, found, target = across * self.lanes, self.layout, self.target
+        if self.step is not None:
+            yield from self._in_place(batch, some, height, across, columns, values)
+        elif self.at_once:
+            values["done"] = self.counter + at_once.DONE
+            cut = len(columns) % width > 0
+            code = engine.compiled(at_once.stored, target, height, across, cut, self.key, self.widened)
+            own: Arguments = {**values, "columns": len(columns), "factor": bound_factor(found.terms + 4)}
+            yield with_streams(at_once.ARGUMENTS, len(self.places)).step_from(code, own)
 
     def _in_place(
         self, batch: tuple[int, ...], some: range, height: int, across: int, columns: range, values: Arguments
