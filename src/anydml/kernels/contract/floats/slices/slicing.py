@@ -46,7 +46,7 @@ INTS = Kind("i32", 16)
 Element = Callable[[str], Value]  # the vector of eight rows or columns of a term
 
 
-class Terms(Protocol):
+class TermSlicing(Protocol):
     """Slices 64 terms, or with `last` fewer. found: what loops carry."""
 
     def __call__(self, step: str, found: list[Value], *, last: bool) -> list[Value]: ...
@@ -69,7 +69,7 @@ def rows(target: Target, height: int) -> str:
             return body.loaded(WIDE, from_, body.op(f"mul i64 {k}, {8 * height}"))
 
         first = body.op(f"mul i64 {t}, {height}")
-        scale = _Scale(body, element, first, height)
+        scale = _CommonPower(body, element, first, height)
         lines = []
         for m in range(height):
             row = body.op(f"add i64 {first}, {m}")
@@ -81,13 +81,13 @@ def rows(target: Target, height: int) -> str:
             begin = body.op(f"mul i64 {step}, {DEPTH}")
 
             def eight(n: str, found: list[Value]) -> list[Value]:
-                squares, lowest, lower, spread = found
+                squares, lowest, lower, deviation = found
                 k = body.op(f"add i64 {begin}, {body.op(f'mul i64 {n}, 8')}")
                 integers, squares = scale.integers(element, k, 8, squares, last=last)
                 made = bytes_together(integers)
                 for p, plane in enumerate(made):
                     body.stored(plane, planes, body.op(f"add i64 {body.op(f'mul i64 {n}, 64')}, {512 * p}"))
-                return [squares, lowest + _summed(made[4]), lower + _summed(made[3]), _spread(spread, made[3])]
+                return [squares, lowest + _summed(made[4]), lower + _summed(made[3]), _deviation(deviation, made[3])]
 
             found = body.loop("0", "8", 1, found, eight)[1]
             to = body.op(f"mul i64 {step}, {STEP}")
@@ -104,8 +104,10 @@ def rows(target: Target, height: int) -> str:
             return found
 
         nothing = body.constant(Kind("i64", 8), 0)
-        squares, *sums, spread = _all_terms(body, terms, [body.constant(WIDE, 0.0), nothing, nothing, body.constant(INTS, 0)])
-        both = [shuffled(spread, spread, list(range(side, 16, 2))) for side in range(2)]
+        squares, *sums, deviation = _all_terms(
+            body, terms, [body.constant(WIDE, 0.0), nothing, nothing, body.constant(INTS, 0)]
+        )
+        both = [shuffled(deviation, deviation, list(range(side, 16, 2))) for side in range(2)]
         norms = body.loaded(WIDE, "%norms", body.op(f"mul i64 {first}, 8"))
         scale.finish(squares, [*sums, both[0] + both[1]], norms, rows=True)
         return []
@@ -142,7 +144,7 @@ def columns(target: Target, across: int) -> str:
 
         halves = [lambda k, half=half: element(half, k) for half in range(2)]
         scales = [
-            _Scale(body, one, body.op(f"add i64 {body.op(f'mul i64 {j}, {ROWS}')}, {8 * half}"))
+            _CommonPower(body, one, body.op(f"add i64 {body.op(f'mul i64 {j}, {ROWS}')}, {8 * half}"))
             for half, one in enumerate(halves)
         ]
         into = body.at("%into", body.op(f"mul i64 {j}, {of_sixteen}"))
@@ -151,7 +153,7 @@ def columns(target: Target, across: int) -> str:
             begin, to = body.op(f"mul i64 {step}, {DEPTH}"), body.at(into, body.op(f"mul i64 {step}, {STEP}"))
 
             def four(n: str, found: list[Value]) -> list[Value]:
-                *squares, lowest, lower, spread = found
+                *squares, lowest, lower, deviation = found
                 k = body.op(f"add i64 {begin}, {body.op(f'mul i64 {n}, 4')}")
                 pairs = [
                     scale.integers(one, k, 4, square, last=last)
@@ -162,7 +164,7 @@ def columns(target: Target, across: int) -> str:
                     body.stored(line, to, body.op(f"add i64 {body.op(f'mul i64 {n}, 64')}, {TILE * p}"))
                 ones, (low, lowest_) = body.constant(BYTES, 1), (plane.cast(BYTES) for plane in made[3:])
                 sums = _dot(lowest, lowest_, ones), _dot(lower, low, ones)
-                return [*(square for _, square in pairs), *sums, _spread(spread, low)]
+                return [*(square for _, square in pairs), *sums, _deviation(deviation, low)]
 
             return body.loop("0", str(DEPTH // 4), 1, found, four)[1]
 
@@ -182,14 +184,14 @@ def _steps(body: Body) -> str:
     return body.op(f"udiv i64 {body.op(f'add i64 %terms, {DEPTH - 1}')}, {DEPTH}")
 
 
-def _all_terms(body: Body, terms: Terms, carried: list[Value]) -> list[Value]:
+def _all_terms(body: Body, terms: TermSlicing, carried: list[Value]) -> list[Value]:
     """Call `terms` for each 64 terms, and for those that are left."""
     whole = body.op(f"udiv i64 %terms, {DEPTH}")
     _, carried = body.loop("0", whole, 1, carried, lambda step, found: terms(step, found, last=False))
     return body.loop(whole, _steps(body), 1, carried, lambda step, found: terms(step, found, last=True))[1]
 
 
-class _Scale:
+class _CommonPower:
     """The common powers of two of eight rows or columns, and their sizes."""
 
     def __init__(self, body: Body, element: Element, first: str, count: int = 8) -> None:
@@ -235,10 +237,10 @@ class _Scale:
         body, double = self.body, Kind("double")
         least = Value(body, body.op("bitcast i64 %least to double"), double)
         terms = Value(body, "%terms", I64).converted("uitofp", double)
-        lowest, lower, spread = (x.converted("sitofp", WIDE) for x in sums)
+        lowest, lower, deviation = (x.converted("sitofp", WIDE) for x in sums)
         root = terms.root() * least
         # the sum of (x - 128)^2 of bytes x
-        of_lower = ((body.splat(terms, 8) - lower * 2.0**-7) * 2.0**14 + spread).root() * 2.0**8
+        of_lower = ((body.splat(terms, 8) - lower * 2.0**-7) * 2.0**14 + deviation).root() * 2.0**8
 
         def size(own: Value, least_norm: float, weight: int) -> Value:
             own = body.intrinsic("maxnum", self.unit * (own + body.splat(root * 2.0**BITS, 8)), norms.magnitude() * least_norm)
@@ -270,6 +272,6 @@ def _dot(sums: Value, plane: Value, others: Value) -> Value:
     return sums.body.call("llvm.x86.avx512.vpdpbusd.512", INTS, sums, plane, others)
 
 
-def _spread(sums: Value, plane: Value) -> Value:
+def _deviation(sums: Value, plane: Value) -> Value:
     """Sums of products of bytes with the same, less 128."""
     return _dot(sums, plane, plane ^ -128)
