@@ -18,6 +18,7 @@ from anydml.kernels.contract.floats.epilogue import EpilogueKey, with_streams
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.packed.at_once import DONE
 from anydml.kernels.contract.floats.slices import left_out, products, slicing
+from anydml.kernels.contract.floats.slices.plan import ONE
 from anydml.kernels.match.normal_form import Node, normal_form
 from anydml.kernels.undecided.state import COUNT
 from anydml.tensor import DataType
@@ -172,7 +173,7 @@ def test_listed_elements_with_what_was_left_out() -> None:
     rows, columns = np.divmod(np.arange(sums.size), 48)
     listed, counter, output = (rows << 32) + columns, np.zeros(64, np.int64), np.zeros((len(a), 48), np.float32)
     values |= {
-        "a_nearer": bounds[0], "b_nearer": bounds[1], "factor": products.factor(), "list": listed, "counter": counter,
+        "a_nearer": bounds[0], "b_nearer": bounds[1], "factor": ONE, "list": listed, "counter": counter,
         "first": 0, "f1": 1, "f2": 48, "p2": output, "r2": 48 * 4, "z2": 0, "y2": 0, "s2": 4,
     }  # fmt: skip
     code, signature = engine.compiled(left_out.decided, ROW, PLAIN), with_streams(left_out.ARGUMENTS, 1)
@@ -191,3 +192,26 @@ def test_listed_elements_with_what_was_left_out() -> None:
     assert (unsure <= open_).all()
     assert 100 < open_.sum() < 900
     assert (output[~open_] == exact.astype(np.float32)[~open_]).all()
+
+
+def test_no_column_behind_the_last_vector_is_stored() -> None:
+    a, b = drawn("normal", 70)
+    sums, *_, values = summed(a, b)
+    few = np.full(sums.shape, 7.0)
+    called(
+        engine.compiled(products.sums, ROW),
+        products.ARGUMENTS,
+        {**values, "sums": few, "vectors": 5, "off": np.zeros(1, np.int64)},
+    )
+    assert (few[:, :40] == sums[:, :40]).all()
+    assert (few[:, 40:] == 7).all()
+
+
+@pytest.mark.parametrize(("listed", "off", "done"), [(0, 0, 1), (5, 0, 1), (6, 0, 0), (0, 1, 0)])
+def test_slices_are_not_used_after_a_block_with_too_many_listed_elements(listed: int, off: int, done: int) -> None:
+    counter, flag = np.zeros(64, np.int64), np.array([off])
+    counter[COUNT] = listed
+    values = {"list": np.zeros(64, np.int64), "counter": counter, "off": flag, "most": 5}
+    called(engine.compiled(products.enough, ROW), products.ENOUGH, values)
+    assert counter[DONE // 8] == done
+    assert flag[0] == 1 - done

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from math import lcm, prod
 from typing import NamedTuple
 
+import numpy as np
+
 from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
@@ -26,6 +28,7 @@ from anydml.kernels.contract.floats.slices import left_out, products, slicing
 from anydml.kernels.contract.floats.slices.slicing import DEPTH, ROWS, STEP
 from anydml.kernels.contract.geometry import Scratch
 
+ONE = int(np.float64(1).view(np.int64))  # the bits of a bound over the product of the sizes
 MOST_TERMS = 1 << 15  # of longer sums, blocks have fewer columns than slices expect
 
 
@@ -126,7 +129,6 @@ class SlicedPlan(PackedPlan):
         self.at_once, self.alternate, self.step = False, False, None
         self.columns_at_once, self.unit = p.tuning.slices_group, lcm(self.width, ROWS)
         self.slices_key = self.key._replace(mixed=True)
-        self.factor = products.factor()
 
     def _memory(self, name: str, count: int, size: int, place: StreamPlace, once: Scratch | None) -> PackedFactor:
         found = super()._memory(name, count, size, place, once)
@@ -152,7 +154,7 @@ class SlicedPlan(PackedPlan):
     ) -> Iterator[Step]:  # fmt: skip
         target, (row, column) = self.target, at
         row = row if row < self.taller else up(self.taller) + row - self.taller
-        of_slices: Arguments = {**values, "off": self.off, "done": self.off, "factor": self.factor}
+        of_slices: Arguments = {**values, "off": self.off, "done": self.off, "factor": ONE}
         of_slices["vectors"] = -(-len(columns) // (across * self.lanes)) * across
         for side, packed, first in (("a", self.rows, row), ("b", self.columns, up(column))):
             names = (side, f"{side}_norms", f"{side}_nearer", f"{side}_scales", f"{side}_middles")

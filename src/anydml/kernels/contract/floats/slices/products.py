@@ -49,16 +49,7 @@ WIDE = Kind("double", 8)
 def least(terms: int) -> int:
     """The bits of what a row's size has at least, over its power of two and the root of the number of terms."""
     blocks = -(-terms // MOST)
-    return _bits(math.sqrt((blocks + 1.25) * 2.0**-53) * (1 + 2.0**-20))
-
-
-def factor() -> int:
-    """The bits of a bound over the product of the sizes: 1, and its own roundings."""
-    return _bits(1 + 2.0**-20)
-
-
-def _bits(x: float) -> int:
-    return int(np.float64(x).view(np.int64))
+    return int(np.float64(math.sqrt((blocks + 1.25) * 2.0**-53)).view(np.int64))
 
 
 def order() -> list[tuple[int, int]]:
