@@ -9,7 +9,7 @@ from anydml.kernels.code.emit import Text, along, fold
 
 # eight registers of 16 rows of 64 bytes, and the 64 bytes that configure them
 MEMORY = ("@tiles = internal global [8192 x i8] zeroinitializer", "@shapes = internal global [64 x i8] zeroinitializer")
-CALLS = re.compile(r"@llvm\.x86\.(ldtilecfg|tilerelease|tilezero|tileloadd64|tilestored64|tdpb(?:us|su)d)\b")
+CALLS = re.compile(r"@llvm\.x86\.(ldtilecfg|tilerelease|tilezero|tileloadd64|tilestored64|tdpb[us][us]d)\b")
 
 
 def emulated(module: str) -> str:
@@ -27,9 +27,14 @@ def _functions() -> list[str]:
         *_function("tilezero", "i8 %t", _zero),
         *_function("tileloadd64", "i8 %t, ptr %p, i64 %stride", _load),
         *_function("tilestored64", "i8 %t, ptr %p, i64 %stride", _store),
-        *_function("tdpbusd", "i8 %t, i8 %a, i8 %b", lambda text: _multiply(text, "zext", "sext")),
-        *_function("tdpbsud", "i8 %t, i8 %a, i8 %b", lambda text: _multiply(text, "sext", "zext")),
+        *(line for a in "us" for b in "us" for line in _product(a, b)),
     ]
+
+
+def _product(a: str, b: str) -> list[str]:
+    """A product of bytes of A and of B, with signs ("s") or without ("u")."""
+    how = {"u": "zext", "s": "sext"}
+    return _function(f"tdpb{a}{b}d", "i8 %t, i8 %a, i8 %b", lambda text: _multiply(text, how[a], how[b]))
 
 
 def _function(name: str, parameters: str, body: Callable[[Text], None]) -> list[str]:
