@@ -9,7 +9,7 @@ from anydml.kernels.code.emit import Text, along, fold
 
 # eight registers of 16 rows of 64 bytes, and the 64 bytes that configure them
 MEMORY = ("@tiles = internal global [8192 x i8] zeroinitializer", "@shapes = internal global [64 x i8] zeroinitializer")
-CALLS = re.compile(r"@llvm\.x86\.(ldtilecfg|tilerelease|tilezero|tileloadd64|tilestored64|tdpb(?:us|su)d)\b")
+CALLS = re.compile(r"@llvm\.x86\.(ldtilecfg|tilerelease|tilezero|tileloadd64|tilestored64|tdpb(?:us|su|ss)d)\b")
 
 
 def emulated(module: str) -> str:
@@ -29,6 +29,7 @@ def _functions() -> list[str]:
         *_function("tilestored64", "i8 %t, ptr %p, i64 %stride", _store),
         *_function("tdpbusd", "i8 %t, i8 %a, i8 %b", lambda text: _multiply(text, "zext", "sext")),
         *_function("tdpbsud", "i8 %t, i8 %a, i8 %b", lambda text: _multiply(text, "sext", "zext")),
+        *_function("tdpbssd", "i8 %t, i8 %a, i8 %b", lambda text: _multiply(text, "sext", "sext")),
     ]
 
 
