@@ -5,13 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from test_integer_convolutions import judge as judge_convolution
+from test_recurrences import filled, plain
 
-from anydml import MatrixMultiplyInteger, QuantizedLinearMatrixMultiply
+from agreement import bits
+from anydml import Device, MatrixMultiplyInteger, QuantizedLinearMatrixMultiply
 from anydml.kernels.code import detect, engine, targets
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.kernel import Machine
+from anydml.kernels.recurrence import tuning as recurrence_tuning
 from emulated_tiles import emulated
 from every_kernel import SOAK, Ran, kernels_of
 from hard_cases import TYPE_COMBINATIONS
@@ -20,6 +24,7 @@ from integer_convolutions import random_recipe as random_convolution
 from matmul_cases import DATA, PLACES, Recipe, make
 from matmul_judge import judge
 from matmul_scales import KINDS
+from tuned import tuned
 
 ROW = next(row for row in targets.X86 if dot_of(row).amx)
 ARCHITECTURE, FEATURES = detect.features()
@@ -59,6 +64,22 @@ def test_products(operator: type[MatrixMultiplyInteger | QuantizedLinearMatrixMu
         )
         outputs += judge(kernel, Machine(ROW.name, 1), make(recipe))
     ran(outputs, 5_000)
+
+
+@pytest.mark.parametrize("name", ["GRU", "LSTM"])
+def test_recurrences(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of digits, in two registers of rows and two of terms, and of one row that has none."""
+    tuned(monkeypatch, recurrence_tuning, digits=-(1 << 40))
+    desc = plain(name, 2, 17, 70, 9)
+    inputs, outputs = filled(desc, np.random.default_rng(8))
+    inputs["input_tensor"][0, 1, 16] = 0
+    made = []
+    for isa in (ROW.name, "avx2"):
+        compiled = Device("cpu", isa=isa, threads=1).compile(desc)
+        compiled.bind(**inputs, **outputs).execute()
+        made.append([bits(x).copy() for x in outputs.values()])
+    for have, want in zip(*made, strict=True):
+        np.testing.assert_array_equal(have, want)
 
 
 def test_convolutions() -> None:

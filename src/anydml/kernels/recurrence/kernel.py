@@ -10,7 +10,7 @@ from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed.rows import AT_ONCE
-from anydml.kernels.recurrence import rows, stages
+from anydml.kernels.recurrence import digits, registers, rows, stages
 from anydml.kernels.recurrence.key import (
     INPUT,
     LONGEST,
@@ -41,6 +41,8 @@ def emitted(target: Target, key: RecurrenceKey) -> str:
     if any(s.kind == NUMBERS for s in key.sources):
         functions.append(rows.packed(target, DataType.FLOAT64, "packed_numbers"))
         functions.append(rows.tiled(target, DataType.FLOAT64, "tiled_numbers"))
+    for count in sorted({s.digits for s in key.sources if s.digits}):
+        functions += [digits.of_rows(target, count), registers.products(target, count)]
     if any(s.blocks for s in key.sources):
         functions.append(rows.dots(target, key.data_type))
     body = _main(target, key)
@@ -189,10 +191,14 @@ def _sums(target: Target, key: RecurrenceKey, n: int) -> tuple[str, list[str]]:
             body.do(f"call void @dots(ptr %packed{n}, i64 %terms{n}, {weights}, {into})")
         if source.blocks:
             return
+        summed = f"sums_{source.rows}_{source.across}"
+        if source.digits:
+            registers.added_up(body, source, n, count, summed)
+            return
         up = body.op(f"udiv i64 {body.op(f'add i64 {count}, {source.rows - 1}')}, {source.rows}")
         values = (f"ptr %packed{n}", f"i64 {tile}", f"i64 {up}", f"ptr %panels{n}", f"i64 %panel{n}", f"i64 %panel_count{n}")
         more = (f"i64 %terms{n}", f"ptr %sums{n}", f"i64 %sums_row{n}", f"i64 %depth{n}", "ptr %wide")
-        body.do(f"call void @sums_{source.rows}_{source.across}({', '.join((*values, *more))})")
+        body.do(f"call void @{summed}({', '.join((*values, *more))})")
 
     if source.kind == INPUT:
         first = body.op(f"icmp eq i64 {body.op('urem i64 %t, %chunk')}, 0")

@@ -25,6 +25,7 @@ class RowSource(NamedTuple):
 
     backward: the steps of an input are counted from the end. blocks: the weights, if these are not packed, as for
     few steps of a single sequence; 0 if they are packed. widened: whether weights are converted once for all tiles of rows.
+    digits: of a number, where tile registers multiply; else 0.
     """
 
     kind: str
@@ -34,6 +35,7 @@ class RowSource(NamedTuple):
     backward: bool = False
     blocks: int = 0
     widened: bool = False
+    digits: int = 0
 
 
 class Leaf(NamedTuple):
@@ -134,6 +136,7 @@ def signature(key: RecurrenceKey) -> Signature:
         found += [f"parameter{n}", f"parameter{n}_unit", f"kept{n}"]
     for n, source in enumerate(key.sources):
         found += [f"{x}{n}" for x in _OF_SOURCE]
+        found += [f"{x}{n}" for x in _OF_DIGITS * bool(source.digits)]
         found += [f"{x}{n}_{k}" for k in range(source.blocks) for x in ("weights", "unit")]
         found += [f"{x}{n}" for x in {INPUT: _OF_INPUT, NUMBERS: _OF_NUMBERS}.get(source.kind, ())]
     for n, _ in enumerate(key.results):
@@ -148,11 +151,14 @@ _OF_SOURCE = (
     "packed", "norms", "sums", "sums_row", "panels", "panel", "panel_count", "terms", "columns", "block", "factor", "depth",
     "fine", "fine_part",
 )  # fmt: skip
+# digits, scales: of the weights; digit_columns: of their registers; plain: see `digits.of_weights`. registers: room for sums;
+# plainly: the factor of rows' bounds whose products are computed without digits
+_OF_DIGITS = ("plainly", "digits", "scales", "digit_columns", "plain", "row_digits", "row_scales", "registers")
 _OF_INPUT = ("input", "input_step", "input_sequence", "input_term")
 _OF_NUMBERS = ("numbers", "numbers_row", "lost", "open", "pairs", "pairs_part")
 _POINTERS = {"state", "list", "lengths", "history", "start", "parameter", "kept", "packed", "norms", "sums", "panels",
              "columns", "input", "numbers", "lost", "open", "result", "made", "fine", "pairs", "codes", "weights",
-             "wide"}  # fmt: skip
+             "wide", "digits", "scales", "plain", "row_digits", "row_scales", "registers"}  # fmt: skip
 
 
 def lanes_of(target: Target) -> int:

@@ -13,12 +13,13 @@ from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.amx import ROWS
 from anydml.kernels.contract.floats import tuning as floats
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.match import states as match
 from anydml.kernels.match.states import Recurrence
 from anydml.kernels.match.stepped import ROLES, SteppedElement
-from anydml.kernels.recurrence import kernel, tuning
+from anydml.kernels.recurrence import digits, kernel, registers, tuning
 from anydml.kernels.recurrence.finer_sums import PARTS
 from anydml.kernels.recurrence.key import (
     INPUT,
@@ -40,6 +41,7 @@ from anydml.tensor import TensorDesc
 
 ROUNDINGS = 4  # roundings of a sum besides those of its additions
 ONE = 2.0**-53
+OF_REGISTERS = 8  # rows whose sums take as long by multiply-adds as those of ROWS rows by tile registers
 FEWEST = 5  # rows of a tile for which weights may be converted once: with fewer, storing them takes as long
 
 
@@ -92,6 +94,11 @@ def fits(place: SteppedElement, found: Recurrence, tensors: Mapping[str, TensorD
     return place.inside(tensors[place.name].sizes, extents)
 
 
+def _bits(x: float) -> int:
+    found: int = struct.unpack("<q", struct.pack("<d", x))[0]
+    return found
+
+
 class Planner:
     """The layout of one piece."""
 
@@ -103,6 +110,7 @@ class Planner:
         self.direction = found.directions[direction]
         self.tensors, self.target, self.scratch = tensors, target, scratch
         self.size = found.data_type.dtype.itemsize
+        self.registers = "amx-int8" in target.features
         self.numbers: Arguments = {"codes": codes}
         self.operands = Operands(self.direction)
         self.parameters, self.blocks, self.terms = self.operands.parameters, self.operands.blocks, self.operands.terms
@@ -115,8 +123,9 @@ class Planner:
         self.up, self.row = up, up * self.size
         slot = count * self.row
         width = max((len(b) for s, b in self.blocks.items() if isinstance(s, SteppedElement)), default=1) * up * 8
-        chunk = 1 if self._in_place() else max(1, min(steps, tuning.TUNING.sums // (count * width)))
-        self.sources = {s: self._source(s, count * (chunk if isinstance(s, SteppedElement) else 1)) for s in self.blocks}
+        room = tuning.TUNING.sums << (self.registers and count > OF_REGISTERS)
+        chunk = 1 if self._in_place() else max(1, min(steps, room // (count * width)))
+        self.sources = {s: self._source(s, count, chunk if isinstance(s, SteppedElement) else 1) for s in self.blocks}
         key = RecurrenceKey(
             self.found.data_type,
             self.operands.stages(),
@@ -166,8 +175,10 @@ class Planner:
         near = all(moves(place, self.tensors).term == self.size for places in self.blocks.values() for place in places)
         return near and len(self.sequences) == 1 and self.found.sizes[0] <= tuning.TUNING.few
 
-    def _source(self, source: match.Source, rows: int) -> RowSource:
-        height, across = tiles(self.target, rows, self._vectors() * len(self.blocks[source]))
+    def _source(self, source: match.Source, count: int, chunk: int) -> RowSource:
+        rows = count * chunk
+        parts = self._digits(source, rows, -(-self.found.sizes[0] // chunk))
+        height, across = tiles(self.target, digits.LANES if parts else rows, self._vectors() * len(self.blocks[source]))
         blocks = len(self.blocks[source]) if self._in_place() else 0
         if isinstance(source, SteppedElement):
             made = RowSource(INPUT, 0, height, across, source.backward, blocks)
@@ -175,7 +186,14 @@ class Planner:
             made = RowSource(STATE, source.state, height, across, blocks=blocks)
         else:
             made = RowSource(NUMBERS, source.stage, height, across, blocks=blocks)
-        return made._replace(widened=floats.TUNING.column_bytes == 8 and height >= FEWEST and not blocks)
+        return made._replace(widened=floats.TUNING.column_bytes == 8 and height >= FEWEST and not blocks, digits=parts)
+
+    def _digits(self, source: match.Source, rows: int, times: int) -> int:
+        """The digits of a number, if tile registers take less time for `rows` rows, `times` times; else 0."""
+        if not self.registers or not 0 < self.terms[source] <= digits.MOST or self._in_place():
+            return 0
+        gained = times * (rows - OF_REGISTERS * -(-rows // ROWS))
+        return 0 if gained < tuning.TUNING.digits else digits.DOUBLE if isinstance(source, match.Scaled) else digits.SINGLE
 
     def _tensors(self, histories: Sequence[At]) -> None:
         """Set the addresses and strides of the tensors."""
@@ -212,14 +230,18 @@ class Planner:
         lanes, vectors = self.target.vector_bytes // 8, self._vectors()
         count = -(-len(weights) * vectors // tile.across)
         panel, block, row = 4 * tile.across * lanes * terms, 8 * lanes * vectors, 8 * lanes * tile.across * count
-        rows_up = -(-rows // tile.rows) * tile.rows
+        at_once = ROWS if tile.digits else tile.rows
+        rows_up = -(-rows // at_once) * at_once
+        if tile.digits:  # columns of a register
+            row = -(-row // (16 * lanes)) * 16 * lanes
         packed, norms = take(8 * rows_up * terms), take(8 * rows_up)
         beyond = 8 * 2 * lanes_of(self.target)  # a group of units may extend into it
         sums, columns = take(rows_up * row + beyond), take(row + beyond)
         into, fine = take(0 if tile.blocks else count * panel), take(PARTS * row + beyond)
         deep = -(-terms // lanes) + 2 * lanes if tile.blocks else min(DEPTH, terms) + -(-terms // DEPTH)
         additions = deep + ROUNDINGS
-        factor = struct.unpack("<q", struct.pack("<d", additions * ONE))[0]
+        plainly = additions * 2.0**-53 / digits.FACTOR
+        factor, plainly = (_bits(x) for x in (additions * ONE / (plainly if tile.digits else 1), plainly))
         self.numbers |= {
             f"packed{n}": packed, f"norms{n}": norms, f"sums{n}": sums, f"sums_row{n}": row,
             f"panels{n}": into, f"panel{n}": panel, f"panel_count{n}": count, f"terms{n}": terms,
@@ -244,10 +266,24 @@ class Planner:
                 at = moves(place, self.tensors)
                 self.numbers |= {f"weights{n}_{k}": at.at, f"unit{n}_{k}": at.unit}
             return []
+        deep = -(-terms // digits.BLOCK) * digits.REGISTER
+        pairs = -(-len(weights) * vectors // 2)
+        if tile.digits:
+            self.numbers |= {
+                f"plainly{n}": plainly, f"digits{n}": take(pairs * deep * digits.SINGLE), f"scales{n}": take(2 * row),
+                f"plain{n}": take(64),
+                f"row_digits{n}": take(tile.digits * deep), f"row_scales{n}": take(16 * ROWS),
+                f"registers{n}": take(registers.MEMORY), f"digit_columns{n}": pairs,
+            }  # fmt: skip
         code = engine.compiled(packed_weights, self.target, self.found.data_type, tile.across)
         steps = []
         for k, place in enumerate(weights):
             at = moves(place, self.tensors)
             read = Arguments(weights=at.at, unit=at.unit, term=at.term, units=units, terms=terms)
             steps.append(WEIGHTS.step(code, **read, into=into, panel=panel, first=k * vectors, norms=columns))
+        if tile.digits:
+            code = engine.compiled(digits.of_weights, self.target, tile.across, tile.digits)
+            to = {x: self.numbers[f"{x}{n}"] for x in ("scales", "plain")}
+            read = Arguments(panels=into, panel=panel, vectors=len(weights) * vectors, terms=terms)
+            steps.append(digits.ARGUMENTS.step(code, **read, **to, into=self.numbers[f"digits{n}"], norms=columns))
         return steps
