@@ -98,7 +98,7 @@ class WinogradPlan(FloatPlan):
         self.lines = scratch.take(CHANNELS * (self.chunk * TILE + self.transform.read - TILE) * self.pitch)
         self.apart = scratch.take(CHANNELS * positions * (vectors + 1) * lanes * 4 + behind)
         self.squares = scratch.take((1 + positions) * vectors * lanes * 8 + behind)
-        self.inner = scratch.take(positions * lanes * 8)
+        self.inner = scratch.take(CHANNELS * positions * lanes * 8)
         # room for whole groups of tiles, which the kernel of sums reads
         self.products = scratch.take(positions * _apart(tiles * self.group * 8) + lanes // TILE * self.group * 8)
         self.sums, self.errors = (scratch.take(self.some * (outputs * 8 + behind)) for _ in range(2))
