@@ -81,7 +81,10 @@ class WinogradPlan(FloatPlan):
         found, scratch, lanes, across, tuning = self.layout, self.scratch, self.lanes, tile.vectors(self.target), self.tuning
         positions, taps = self.transform.positions, self.windows.taps
         of_row = positions * found.channels * 8 * self.tiles
-        most = max(tuning.tiles // of_row, -(-tuning.fewest_tiles // self.tiles))
+        # where channels are few, products take more memory than tiles
+        of_products = positions * self.tiles * min(across, -(-len(piece.rows) // lanes)) * lanes * 8
+        most = min(tuning.tiles // of_row, tuning.fewest_products // of_products)
+        most = max(most, -(-tuning.fewest_tiles // self.tiles))
         self.chunk = -(-self.tile_rows // -(-self.tile_rows // most))
         vectors, tiles = self._vectors(self.chunk), self.chunk * self.tiles
         outputs = self.chunk * TILE * found.sizes[2]
