@@ -132,10 +132,9 @@ class Planes(Strips):
         factors, norm = [], body.constant(WIDE, 0.0)
         for offset in self.offsets:
             bits = body.loaded(Kind(f"i{kinds.a.element_bits}"), body.at(a, offset))
-            # repeated before it is converted: both are one instruction
-            factor = body.splat(single(bits, kinds.a), self.half).converted("fpext", Kind("double", self.half))
-            norm = norm + factor.magnitude().lane(0)
-            factors.append(factor)
+            factor = single(bits, kinds.a).converted("fpext", WIDE)
+            norm = norm + factor.magnitude()
+            factors.append(body.splat(factor, self.half))
         streams: dict[int, Value] = {}
         self.of_half: dict[int, Value] = {}
         start = body.constant(WIDE, -0.0)
