@@ -94,9 +94,9 @@ class _Block:
         with_streams(ARGUMENTS, len(self.key.layouts)).load(body)
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         self.streams.begin()
-        self.begun = start(body, "%first", "%count", ("%n1", "%n2"))  # the same for every row
 
         def rows() -> None:
+            self.begun = start(body, "%first", "%count", ("%n1", "%n2"))  # the same for every row
             list_of(body).counted("0")
             body.loop("0", "%rows", 1, [], self._row)
 

@@ -15,6 +15,7 @@ from anydml import DataType, TensorDesc
 from anydml.kernels.code import llvm
 from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.packed import flat_panels
+from anydml.kernels.contract.floats.planes import flat as flat_planes
 from anydml.kernels.contract.floats.planes import plan as planes_plan
 from anydml.kernels.contract.floats.planes import seen
 from anydml.kernels.windows import narrow
@@ -29,6 +30,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:underflow"),
 ]
 ISAS = [t.name for t in without_dot_products()]
+WIDEST = [t.name for t in without_dot_products() if t.vector_bytes == 64]
 F32 = DataType.FLOAT32
 
 
@@ -171,6 +173,48 @@ def test_lines_that_are_read_as_one_vector(isa: str, ran: Ran, monkeypatch: pyte
         compared += run(desc, rng, dml.Device(isa=isa, threads=1 + case % 2), kinds)
     assert any(key.single for key in keys) or not any(key.narrow for key in keys)
     ran(compared, 500)
+
+
+def depthwise(rng: Rng, data_type: DataType, high: int, wide: int) -> Any:
+    """A depthwise convolution that keeps the size of its planes, with padding at any of their edges."""
+    channels, taps = int(rng.integers(1, 11)), pick(rng, ((3, 3), (3, 3), (1, 3), (3, 1), (2, 3), (3, 2)))
+    top, left = (int(rng.integers(0, n)) for n in taps)
+    x = TensorDesc(data_type, (2, channels, high, wide))
+    return named("CONVOLUTION")(
+        input_tensor=x, filter_tensor=TensorDesc(data_type, (channels, 1, *taps)), output_tensor=x, mode="CROSS_CORRELATION",
+        bias_tensor=TensorDesc(data_type, (1, channels, 1, 1)) if rng.random() < 0.7 else None, strides=(1, 1),
+        dilations=(1, 1), start_padding=(top, left), end_padding=(taps[0] - 1 - top, taps[1] - 1 - left), output_padding=(0, 0),
+        group_count=channels, fused_activation=activation(rng),
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(not WIDEST, reason="no vectors of 64 bytes")
+def test_planes_as_single_lines(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planes of lines that leave lanes idle, of whole vectors or not; zeros, of which each line is noted once."""
+    rooms: list[Any] = []
+    real = flat_planes.room
+
+    def noted(*arguments: Any) -> Any:
+        rooms.append(real(*arguments))
+        return rooms[-1]
+
+    monkeypatch.setattr(flat_planes, "room", noted)
+    tuned(monkeypatch, tuning, alone=0, flat=1 << 12)
+    compared = 0
+    for case in range(3 * SOAK):
+        rng = np.random.default_rng((24, case))
+        wide = pick(rng, (3, 4, 5, 6, 9, 10, 11, 12, 13, 17, 18, 19, 20, 25, 33))
+        high = int(rng.integers(-(-16 // wide), pick(rng, (8, 8, 40)) + -(-16 // wide)))
+        desc = depthwise(rng, pick(rng, (F32, F32, DataType.FLOAT16)), high, wide)
+        bound = Bound(desc, dml.Device(isa=WIDEST[0], threads=1 + case % 2), at_end=bool(case % 3))
+        for kind in ("ordinary", pick(rng, hostile_data.KINDS), "specials", "small"):
+            bound.fill(rng, kind)
+            if kind in ("ordinary", "small"):
+                bound.arrays["input_tensor"][rng.random((2, len(bound.arrays["filter_tensor"]), high)) < 0.6] = 0
+            bound.check()
+        compared += bound.executed
+    assert len(rooms) >= 2 * SOAK
+    ran(compared, 3_000)
 
 
 # --- pooling ---

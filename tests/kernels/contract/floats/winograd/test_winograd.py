@@ -415,8 +415,8 @@ def test_which_convolutions_are_transformed(monkeypatch: pytest.MonkeyPatch) -> 
             made.append(self)
 
     monkeypatch.setattr(family, "WinogradPlan", Noted)
-    least = tuning.TUNING.fewest_channels
-    taken = ((64, 64, 56, 3), (256, 256, 14, 3), (64, 64, 7, 3), (least, 64, 56, 3), (1, 8, 28, 5), (8, 16, 14, 5))
+    least, of_5 = tuning.TUNING.fewest_channels, tuning.TUNING.fewest_channels_of_5
+    taken = ((64, 64, 56, 3), (256, 256, 14, 3), (64, 64, 7, 3), (least, 64, 56, 3), (of_5, 8, 28, 5), (8, 16, 14, 5))
     others = ((512, 512, 4, 3), (least - 1, 64, 56, 3), (64, 4, 56, 3), (8, 8, 12, 3), (64, 4, 28, 5), (1, 5, 8, 5))
     sizes = [(*size, size in taken) for size in (*taken, *others)]
     for channels, filters, size, taps, wanted in sizes:

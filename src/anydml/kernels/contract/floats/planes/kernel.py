@@ -35,7 +35,6 @@ ARGUMENTS = Signature(
 
 
 @lru_cache(maxsize=256)
-@lru_cache(maxsize=256)
 def signature(kinds: FilterKey) -> Signature:
     """The arguments of the kernel; for each stream, its address and its stride along planes."""
     return ARGUMENTS + Signature(" ".join(f"*p{k} r{k}" for k in kinds.stored.others))
@@ -43,69 +42,90 @@ def signature(kinds: FilterKey) -> Signature:
 
 def summed(target: Target, kinds: FilterKey) -> str:
     """The kernel that computes `lines` lines of each plane, beginning at `first`; arguments: `signature`."""
-    return _Planes(target, kinds).text()
+    return Planes(target, kinds).text()
 
 
-class _Planes(Strips):
+class Planes(Strips):
+    """The kernel. a: the address of a plane's factors; n: its number; column: its first column on the list."""
+
+    a: str
+    n: str
+    column: str
+
     def text(self) -> str:
         body, kinds = self.body, self.kinds
-        signature(kinds).load(body)
+        self._signature().load(body)
         list_of(body).counted("0")
         taps = kinds.high * kinds.wide
         self.offsets = [body.load("i64", "%taps", 8 * k) for k in range(taps)]
         ways = ([body.load("i64", "%taps", 8 * (taps + 3 * v + k)) for k in range(3)] for v in range(kinds.wide))
         self.ways = [(offset, low, high) for offset, low, high in ways]
-        body.loop("0", "%planes", 1, [], self._plane)
+        self._planes()
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
 
-    def _plane(self, n: str, _: list[Value]) -> list[Value]:
+    def _signature(self) -> Signature:
+        return signature(self.kinds)
+
+    def _planes(self) -> None:
+        """Compute all planes, band by band."""
         body = self.body
-        a, b, to = (body.at(f"%{x}", body.op(f"mul i64 {n}, %{x}_plane")) for x in ("a", "b", "to"))
-        self.column = body.op(f"add i64 %column, {body.op(f'mul i64 {n}, %column_plane')}")
-        self.n, self.b, self.to = n, b, to
-        self.filter = self._filter(a, n)
-        careful = Careful(body, self.kinds, self.ways, self.filter, self.lanes, a, b)
-        end = body.op("add i64 %first, %lines")
+        up = body.op(f"add i64 %lines, {body.op('sub i64 %band, 1')}")
+        bands, end = body.op(f"udiv i64 {up}, %band"), body.op("add i64 %first, %lines")
+
+        def plane(n: str, _: list[Value]) -> list[Value]:
+            self._place(n)
+            body.loop("0", bands, 1, [], band)
+            return []
 
         def band(k: str, _: list[Value]) -> list[Value]:
             begin = body.op(f"add i64 %first, {body.op(f'mul i64 {k}, %band')}")
             stop = body.intrinsic("umin", self._word(body.op(f"add i64 {begin}, %band")), self._word(end)).name
-            noted = self._band(begin, stop)
-
-            def again(i: str, _: list[Value]) -> list[Value]:
-                at = body.op(f"mul i64 {i}, 16")
-                entry, some = body.load("i64", "%noted", at), body.load("i64", body.at("%noted", at), 8)
-                y, x = body.op(f"lshr i64 {entry}, 32"), body.op(f"and i64 {entry}, {0xFFFFFFFF}")
-                inside = self._inside(x, self.lanes)
-
-                def zeros(_: str, __: list[Value]) -> list[Value]:
-                    made, zero = careful.zeros(y, x)
-                    wanted = body.value(f"trunc i64 {some} to i{self.lanes}", Kind(f"i{self.lanes}"))
-                    wanted = wanted.cast(inside.kind) & inside
-                    left = body.op(f"icmp ne i64 {lanes_as_bits(wanted & ~zero)}, 0")
-                    when(body, body.op(f"xor i1 {left}, true"), lambda: masked_store(body, made, self._out(y, x), wanted))
-                    return [Value(body, left, Kind("i1")).converted("zext", I64)]
-
-                def sums(_: str, __: list[Value]) -> list[Value]:
-                    made, undecided = careful.vector(y, x)
-                    masked_store(body, made, self._out(y, x), inside)
-                    place = body.op(f"add i64 {self.column}, {body.op(f'mul i64 {y}, %column_line')}")
-                    listed(body, n, body.op(f"add i64 {place}, {x}"), lanes_as_bits(undecided & inside))
-                    return []
-
-                maybe = body.op(f"zext i1 {body.op(f'icmp ne i64 {some}, 0')} to i64")
-                left = body.loop("0", maybe, 1, [body.constant(I64, 1)], zeros)[1][0].name
-                body.loop("0", left, 1, [], sums)
-                return []
-
-            body.loop("0", noted, 1, [], again)
+            self._bounded(*self._measure(begin, stop))
+            self._again(self._summed())
             return []
 
-        up = body.op(f"add i64 %lines, {body.op('sub i64 %band, 1')}")
-        bands = body.op(f"udiv i64 {up}, %band")
-        body.loop("0", bands, 1, [], band)
-        return []
+        body.loop("0", "%planes", 1, [], plane)
+
+    def _place(self, n: str) -> None:
+        """Set the addresses of a plane, and its filter."""
+        body = self.body
+        self.a, self.b, self.to = (body.at(f"%{x}", body.op(f"mul i64 {n}, %{x}_plane")) for x in ("a", "b", "to"))
+        self.column = body.op(f"add i64 %column, {body.op(f'mul i64 {n}, %column_plane')}")
+        self.n, self.filter = n, self._filter(self.a, n)
+
+    def _again(self, noted: str) -> None:
+        """Sum noted vectors again, or decide that they are zeros, and list undecided elements."""
+        body = self.body
+        careful = Careful(body, self.kinds, self.ways, self.filter, self.lanes, self.a, self.b)
+
+        def again(i: str, _: list[Value]) -> list[Value]:
+            at = body.op(f"mul i64 {i}, 16")
+            entry, some = body.load("i64", "%noted", at), body.load("i64", body.at("%noted", at), 8)
+            y, x = body.op(f"lshr i64 {entry}, 32"), body.op(f"and i64 {entry}, {0xFFFFFFFF}")
+            inside = self._inside(x, self.lanes)
+
+            def zeros(_: str, __: list[Value]) -> list[Value]:
+                made, zero = careful.zeros(y, x)
+                wanted = body.value(f"trunc i64 {some} to i{self.lanes}", Kind(f"i{self.lanes}"))
+                wanted = wanted.cast(inside.kind) & inside
+                left = body.op(f"icmp ne i64 {lanes_as_bits(wanted & ~zero)}, 0")
+                when(body, body.op(f"xor i1 {left}, true"), lambda: masked_store(body, made, self._out(y, x), wanted))
+                return [Value(body, left, Kind("i1")).converted("zext", I64)]
+
+            def sums(_: str, __: list[Value]) -> list[Value]:
+                made, undecided = careful.vector(y, x)
+                masked_store(body, made, self._out(y, x), inside)
+                place = body.op(f"add i64 {self.column}, {body.op(f'mul i64 {y}, %column_line')}")
+                listed(body, self.n, body.op(f"add i64 {place}, {x}"), lanes_as_bits(undecided & inside))
+                return []
+
+            maybe = body.op(f"zext i1 {body.op(f'icmp ne i64 {some}, 0')} to i64")
+            left = body.loop("0", maybe, 1, [body.constant(I64, 1)], zeros)[1][0].name
+            body.loop("0", left, 1, [], sums)
+            return []
+
+        body.loop("0", noted, 1, [], again)
 
     def _filter(self, a: str, n: str) -> Filter:
         body, kinds = self.body, self.kinds
@@ -128,14 +148,20 @@ class _Planes(Strips):
 
     # --- a band of lines ---
 
-    def _band(self, begin: str, stop: str) -> str:
-        """Compute the lines begin .. stop - 1 of the output. -> the number of noted vectors"""
+    def _lines(self, begin: str, stop: str) -> None:
+        """Set the band's lines of the output, and the lines of the input that exist and that these read."""
         body, kinds = self.body, self.kinds
         first = self._word(body.op(f"mul i64 {begin}, {kinds.down}"))
         last = self._word(body.op(f"add i64 {body.op(f'mul i64 {stop}, {kinds.down}')}, {kinds.high - kinds.down}"))
         low = body.intrinsic("smax", first, self._word("%low"))
         high = body.intrinsic("smin", last, self._word("%high"))
         self.low, self.high, self.begin, self.stop = low.name, high.name, begin, stop
+
+    def _measure(self, begin: str, stop: str) -> tuple[Value, Value]:
+        """Find the lines that the lines begin .. stop - 1 of the output read. -> the bound of all sums, and whether some
+        elements are not finite"""
+        body, kinds = self.body, self.kinds
+        self._lines(begin, stop)
         most = largest(body, kinds.b, self.b, self.low, self.high)
         special = most.compared("uge", INFINITE)  # infinities and NaN are above all finite magnitudes
         again = special.converted("zext", I64).name
@@ -143,12 +169,20 @@ class _Planes(Strips):
             "0", again, 1, [most], lambda *_: [largest(body, kinds.b, self.b, self.low, self.high, finite=True)]
         )
         size = most.cast(Kind("float")).converted("fpext", WIDE)
-        error = (body.fused(self.filter.norm, size, self.filter.start.magnitude())) * kinds.error
+        return body.fused(self.filter.norm, size, self.filter.start.magnitude()) * kinds.error, special
+
+    def _bounded(self, error: Value, special: Value) -> None:
+        """Set the bound of all sums of a band, and what follows from it."""
+        body = self.body
         # if all are 0, the zeros of masked elements may determine the sign
         usual = error.compared("olt", 2.0**200) & error.compared("ogt", 0.0)
         self.odd, self.special = body.op(f"xor i1 {usual.name}, true"), special.name
         self.blank = (error.compared("oeq", 0.0) & ~special).name
         self.error, self.twice = body.splat(error, self.half), body.splat(error * 2.0, self.half)
+
+    def _summed(self) -> str:
+        """Compute a band's strips. -> the number of noted vectors"""
+        body, kinds = self.body, self.kinds
 
         def strip(x: str, carried: list[Value]) -> list[Value]:
             # unmasked reads go beyond the elements used: up to a whole vector, or the element after the last one

@@ -15,6 +15,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.contract.floats.few.plan import FewRowsPlan
 from anydml.kernels.contract.floats.layout import FAR, FloatLayout, StreamPlace
 from anydml.kernels.contract.floats.plan import FloatMemory, FloatProblem, Steps
+from anydml.kernels.contract.floats.planes import flat
 from anydml.kernels.contract.floats.planes import kernel as planes
 from anydml.kernels.contract.floats.planes.seen import NARROW, FilterKey
 from anydml.kernels.contract.floats.shares import ThreadShare
@@ -169,12 +170,31 @@ class PlanesPlan(FewRowsPlan):
         beside = (across == 2 or wide > FEW or single) and all(
             c == found.ways[0][0] + v * size for v, (c, _, _) in enumerate(found.ways)
         )
-        self.kinds = FilterKey(*p.factors, high, wide, found.down, across, beside, narrow, single and beside, p.formula)
+        self.kinds = FilterKey(*p.factors, high, wide, found.down, across, beside, narrow, single and beside, (), p.formula)
+        self.room = self._flat_room()
+        if self.room is not None:
+            self.masks = self.constants.add(self.room.masks)
+            self.flat_kinds = self.kinds._replace(beside=True, narrow=False, single=False, flat=self.room.partial)
         self.taps = self.constants.add(np.array([*found.factors, *(n for way in found.ways for n in way)], np.int64))
         # for the second stage, planes are the columns' outermost dimension, of any size
         whole = layout.table.copy()
         whole[:, 3] = np.where(whole[:, 2] < whole[:, 3], FAR, 0)
         self.whole = self.constants.add(whole)
+
+    def _flat_room(self) -> flat.Room | None:
+        """The room of a plane that is computed as a single line; None if it cannot be one, or is faster line by line."""
+        layout, s = self.layout, self.slide
+        _, count, width = layout.sizes
+        size, stored = self.factors[1].dtype.itemsize, self.formula.types[-1].dtype.itemsize
+        apart = layout.b.columns[2]
+        start, end = _read(s, apart, size)
+        beside = all(c == s.ways[0][0] + v * size for v, (c, _, _) in enumerate(s.ways))
+        gapless = end - start == s.line == layout.b.columns[1] == width * size and layout.output.columns[1] == width * stored
+        if (s.turns, s.down, apart) != (1, 1, size) or not beside or not gapless:
+            return None
+        if not flat.pays(self.target, self.tuning.flat, len(s.valid) * len(s.ways), count, width):
+            return None
+        return flat.room(s.lines(0), len(s.valid), width, (s.ways[0][0] - start) // size, [way[1:] for way in s.ways], count)
 
     def _piece(self, piece: ThreadShare) -> list[Step | Repeat]:
         scratch, columns, listed = self.scratch, piece.columns, self.tuning.listed_of_planes
@@ -196,6 +216,7 @@ class PlanesPlan(FewRowsPlan):
         self.band = max(self.tuning.band // max(abs(self.slide.line) * self.slide.down, 1), 4)
         self.noted = scratch.take((min(self.band, longest) * vectors + 1) * 16)
         self.entries, self.counter = scratch.take((elements + 64) * 8), scratch.take(64)
+        self.converted = scratch.take(0 if self.room is None else self.room.size * 8 * flat.TOGETHER)
 
         def of(outer: tuple[int, ...], some: range) -> Iterator[Step | Repeat]:
             turns = range(min(self.slide.turns, count))
@@ -242,9 +263,13 @@ class PlanesPlan(FewRowsPlan):
         streams = Arguments()
         for k, p in zip(self.formula.others, self.places, strict=False):
             streams |= {f"p{k}": at(p), f"r{k}": next_(p)}
-        code = engine.compiled(planes.summed, self.target, self.kinds)
         factors = Arguments(a=a, a_plane=next_(found.a), taps=self.taps) | read_from
-        arguments = planes.signature(self.kinds)
+        if self.room is not None and len(lines) == count <= self.band:
+            code, arguments = engine.compiled(flat.summed, self.target, self.flat_kinds), flat.signature(self.kinds)
+            listed |= Arguments(converted=self.converted, masks=self.masks)
+            listed |= Arguments(before=self.room.before, origin=self.room.origin, size=self.room.size)
+        else:
+            code, arguments = engine.compiled(planes.summed, self.target, self.kinds), planes.signature(self.kinds)
         yield arguments.step(code, **factors, **of_lines, **of_columns, **listed, **numbered, **into, **streams)
         bit = (self._number(batch) * found.rows + row) * found.columns + z * plane
         marked = Arguments(first=0, f1=count, f2=width, bit=bit, columns=found.rows * found.columns - plane)

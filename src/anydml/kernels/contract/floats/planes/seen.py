@@ -23,7 +23,8 @@ class FilterKey(NamedTuple):
     """The factors' types; high, wide: the filter's lines and columns; down, across: the strides of the window.
 
     beside: whether the filter's columns read contiguous elements. narrow: whether lines have no more columns than a
-    vector has float64. single: whether all elements that are read of a line fit into one vector.
+    vector has float64. single: whether all elements that are read of a line fit into one vector. flat: empty, or, if planes are
+    computed as single lines, whether each column of the filter has outputs that it does not count for.
     """
 
     a: DataType
@@ -35,6 +36,7 @@ class FilterKey(NamedTuple):
     beside: bool
     narrow: bool
     single: bool
+    flat: tuple[bool, ...]
     stored: Stored
 
     def reach(self, half: int) -> int:

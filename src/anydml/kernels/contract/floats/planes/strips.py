@@ -227,10 +227,14 @@ class Strips(FilterReads):
             careful = careful | True
         zeros = body.op(f"select i1 {careful.name}, i64 0, i64 {undecided.name}")
         zeros = body.op(f"select i1 {self.blank}, i64 -1, i64 {zeros}")
-        at = (noted * 16).name
+        return self._entered(y, x, zeros, careful | undecided.compared("ne", 0), noted)
+
+    def _entered(self, y: str, x: str, zeros: str, some: Value, noted: Value) -> Value:
+        """Note the vector that begins at line y and column x, if `some` is set. -> the number of noted vectors"""
+        body, at = self.body, (noted * 16).name
         body.store("i64", body.op(f"or i64 {body.op(f'shl i64 {y}, 32')}, {x}"), "%noted", at)
         body.store("i64", zeros, body.at("%noted", at), 8)
-        return noted + (careful | undecided.compared("ne", 0)).converted("zext", I64)
+        return noted + some.converted("zext", I64)
 
     def _elements_of(self, sums: list[Value]) -> list[tuple[Value, Value, tuple[Value, Value] | None]]:
         """For each half or for the whole: the bits of elements, the undecided lanes, and the bits of both ends."""

@@ -25,17 +25,17 @@ ARGUMENTS = Signature(
     "*b term line place channels first tile_rows tiles width low1 high1 low2 high2 *lines pitch *apart *squares *columns "
     "vectors full *into position panel *norms part"
 )
-CHANNELS = 4  # that go through each step before the next step begins
+CHANNELS = 2  # that go through each step before the next step begins; a power of two
 
 
 def transformed(target: Target, data_type: DataType, across: int, contiguous: bool, taps: int) -> str:
     """The kernel that transforms tiles to panels of `across` vectors; arguments: ARGUMENTS.
 
     b: the first element that windows read; contiguous: its lines have no gaps. lines, apart, squares, columns: scratch: lines
-    of `pitch` bytes, rows of all vectors of tiles, plus one vector, and a vector for each position. into: for each position,
-    `position` bytes apart, panels of `panel` bytes, then one of the remaining vectors. norms: the tile's factor of each
-    output's bound, with room for a vector of tiles after the last; part: the share of the norm of all
-    elements of a tile in these, the bits of a float64.
+    of `pitch` bytes, rows of all vectors of tiles, plus one vector, and a vector for each position of CHANNELS channels. into:
+    for each position, `position` bytes apart, panels of `panel` bytes, then one of the remaining vectors. norms: the tile's
+    factor of each output's bound, with room for a vector of tiles after the last; part: the share of the norm of all elements
+    of a tile in these, the bits of a float64.
     """
     return _Inputs(target, data_type, across, contiguous, taps).text()
 
@@ -84,109 +84,143 @@ class _Inputs:
             body.loop("0", count, 1, [], one)
 
         def copy(c: str, into: str, _: str) -> None:
-            from_ = body.at("%b", body.op(f"mul i64 {c}, %term"))
-            body.loop("0", lines, 1, [], lambda n, _: self._copy(from_, into, n))
+            self._copy(body.at("%b", body.op(f"mul i64 {c}, %term")), into, lines)
 
         def take_apart(_: str, from_: str, into: str) -> None:
             body.loop("0", "%tile_rows", 1, [], lambda r, _: self._take_apart(from_, into, r))
 
-        def transform(c: str, _: str, from_: str) -> None:
-            body.loop("0", "%vectors", 1, [], lambda v, _: self._transform(c, from_, v))
-
-        for step in (copy, take_apart, transform):
-            each(step)
+        each(copy)
+        each(take_apart)
+        body.loop("0", "%vectors", 1, [], lambda v, _: self._transform(first, count, apart_bytes, v))
         return []
 
-    def _copy(self, from_: str, into: str, n: str) -> list[Value]:
-        """Copy a line, with zeros outside of the tensor."""
-        body, size = self.body, self.data_type.dtype.itemsize
-        y = body.op(f"add i64 %first, {n}")
-        inside = body.op(f"and i1 {body.op(f'icmp sge i64 {y}, %low1')}, {body.op(f'icmp slt i64 {y}, %high1')}")
-        end = body.op(f"select i1 {inside}, i64 %high2, i64 0")
-        line = body.at(from_, body.op(f"mul i64 {y}, %line"))
-        to = body.at(into, body.op(f"mul i64 {n}, %pitch"))
-        kind, i64 = Kind(f"i{8 * size}", self.at_once), Kind("i64")
-        low, high = (body.splat(Value(body, x, i64), self.at_once) for x in ("%low2", end))
+    def _copy(self, from_: str, into: str, lines: str) -> None:
+        """Copy a channel's lines, with zeros outside of the tensor."""
+        body, size, i64 = self.body, self.data_type.dtype.itemsize, Kind("i64")
+        kind = Kind(f"i{8 * size}", self.at_once)
+        low, high = (body.splat(Value(body, x, i64), self.at_once) for x in ("%low2", "%high2"))
+        ends = (
+            body.intrinsic("smax", Value(body, f"%{end}", i64) - Value(body, "%first", i64), "i64 0")
+            for end in ("low1", "high1")
+        )
+        begin, stop = (body.intrinsic("umin", end, f"i64 {lines}") for end in ends)
+        stop = body.intrinsic("umax", begin, stop)
+        step = None if self.contiguous else "%place"
 
         def group(i: str, _: list[Value]) -> list[Value]:
             at = body.splat(Value(body, i, i64), self.at_once) + self.iota
             active = at.compared("sge", low) & at.compared("slt", high)
-            step = None if self.contiguous else "%place"
-            bits = masked(body, kind, body.at(line, body.op(f"mul i64 {i}, %place")), step, active)
-            single = singles.widened(bits, self.data_type)
-            body.stored(single, to, body.op(f"mul i64 {i}, 4"))
+            place, to = body.at(from_, body.op(f"mul i64 {i}, %place")), body.at(into, body.op(f"mul i64 {i}, 4"))
+
+            def line(n: str, _: list[Value]) -> list[Value]:
+                y = body.op(f"add i64 %first, {n}")
+                bits = masked(body, kind, body.at(place, body.op(f"mul i64 {y}, %line")), step, active)
+                body.stored(singles.widened(bits, self.data_type), to, body.op(f"mul i64 {n}, %pitch"))
+                return []
+
+            def none(n: str, _: list[Value]) -> list[Value]:
+                body.stored(body.constant(Kind("float", self.at_once), 0.0), to, body.op(f"mul i64 {n}, %pitch"))
+                return []
+
+            body.loop("0", begin.name, 1, [], none)
+            body.loop(begin.name, stop.name, 1, [], line)
+            body.loop(stop.name, lines, 1, [], none)
             return []
 
         body.loop("0", body.op("udiv i64 %pitch, 4"), self.at_once, [], group)
-        return []
 
     def _take_apart(self, lines: str, apart: str, r: str) -> list[Value]:
         """Split the lines of a row of tiles: one row for each place of a tile, to which the next row of tiles is appended."""
         body, lanes = self.body, self.lanes
-        first = body.op(f"mul i64 {body.op(f'mul i64 {r}, %tiles')}, 4")
+        from_ = body.at(lines, body.op(f"mul i64 {body.op(f'mul i64 {r}, {TILE}')}, %pitch"))
+        to = body.at(apart, body.op(f"mul i64 {body.op(f'mul i64 {r}, %tiles')}, 4"))
         kind = Kind("float", TILE * lanes)
 
-        def line(i: str, _: list[Value]) -> list[Value]:
-            y = body.op(f"add i64 {body.op(f'mul i64 {r}, {TILE}')}, {i}")
-            from_ = body.at(lines, body.op(f"mul i64 {y}, %pitch"))
-            row = body.op(f"mul i64 {self.apart_row}, {body.op(f'mul i64 {i}, {self.transform.read}')}")
-            to = body.at(body.at(apart, first), row)
-
-            def vector(t: str, _: list[Value]) -> list[Value]:
-                at = body.at(from_, body.op(f"mul i64 {t}, {4 * TILE}"))
+        def vector(t: str, _: list[Value]) -> list[Value]:
+            at, into = body.at(from_, body.op(f"mul i64 {t}, {4 * TILE}")), body.at(to, body.op(f"mul i64 {t}, 4"))
+            for _i in range(self.transform.read):
                 here, next_ = body.loaded(kind, at), body.loaded(kind, at, 4 * TILE)
-                into = body.at(to, body.op(f"mul i64 {t}, 4"))
                 for j in range(self.transform.read):
                     x = here if j < TILE else next_
                     mask = ", ".join(f"i32 {TILE * lane + j % TILE}" for lane in range(lanes))
                     some = body.value(f"shufflevector {x!r}, {x!r}, <{lanes} x i32> <{mask}>", Kind("float", lanes))
                     body.stored(some, into)
                     into = body.at(into, self.apart_row)
-                return []
-
-            up = body.op(f"and i64 {body.op(f'add i64 %tiles, {lanes - 1}')}, {-lanes}")
-            body.loop("0", up, lanes, [], vector)
+                at = body.at(at, "%pitch")
             return []
 
-        body.loop("0", str(self.transform.read), 1, [], line)
+        up = body.op(f"and i64 {body.op(f'add i64 %tiles, {lanes - 1}')}, {-lanes}")
+        body.loop("0", up, lanes, [], vector)
         return []
 
-    def _transform(self, c: str, apart: str, v: str) -> list[Value]:
-        body, lanes = self.body, self.lanes
-        wide = Kind("double", lanes)
-        at = body.at(apart, body.op(f"mul i64 {v}, {4 * lanes}"))
-        place = body.op(f"mul i64 {v}, {8 * lanes}")
-        squares = body.loaded(wide, "%squares", place)
-        # columns first, and by memory: so few registers are needed
-        read, of_vector = self.transform.read, 8 * lanes
+    def _transform(self, first: str, count: str, apart_bytes: str, v: str) -> list[Value]:
+        """Transform a vector of tiles in `count` channels, columns first, and by memory: so few registers are needed."""
+        body, lanes, read = self.body, self.lanes, self.transform.read
+        wide, of_vector = Kind("double", lanes), 8 * lanes
+        row, place = body.op(f"mul i64 %vectors, {of_vector}"), body.op(f"mul i64 {v}, {of_vector}")
         down = body.op(f"mul i64 {self.apart_row}, {read}")
-        for j in range(read):
-            column, here = [], at
-            for i in range(read):
-                x = body.loaded(wide.of("float"), here).converted("fpext", wide)
-                squares = body.fused(x, x, squares)
-                column.append(x)
-                here = body.at(here, down) if i + 1 < read else here
-            for i, x in enumerate(self.transform.of_input(column)):
-                body.stored(x, "%columns", of_vector * (i * read + j))
-            at = body.at(at, self.apart_row)
+        begin = body.at("%apart", body.op(f"mul i64 {v}, {4 * lanes}"))
+
+        def of_channel(n: str) -> str:
+            return body.at("%columns", body.op(f"mul i64 {n}, {of_vector * self.transform.positions}"))
+
+        def columns(n: str, given: list[Value]) -> list[Value]:
+            at, to = body.at(begin, body.op(f"mul i64 {n}, {apart_bytes}")), of_channel(n)
+
+            def one(j: str, given: list[Value]) -> list[Value]:
+                (squares,), column = given, []
+                here, into = (
+                    body.at(at, body.op(f"mul i64 {j}, {self.apart_row}")),
+                    body.at(to, body.op(f"mul i64 {j}, {of_vector}")),
+                )
+                for i in range(read):
+                    x = body.loaded(wide.of("float"), here).converted("fpext", wide)
+                    squares = body.fused(x, x, squares)
+                    column.append(x)
+                    here = body.at(here, down) if i + 1 < read else here
+                for i, x in enumerate(self.transform.of_input(column)):
+                    body.stored(x, into, of_vector * i * read)
+                return [squares]
+
+            return body.loop("0", str(read), 1, given, one)[1]
+
+        squares = body.loop("0", count, 1, [body.loaded(wide, "%squares", place)], columns)[1][0]
         body.stored(squares, "%squares", place)
-        row = body.op(f"mul i64 %vectors, {8 * lanes}")
         panel = body.op(f"udiv i64 {v}, {self.across}")
         within = body.op(f"sub i64 {v}, {body.op(f'mul i64 {panel}, {self.across}')}")
         left = body.op("sub i64 %vectors, %full")
         whole = body.op(f"icmp ult i64 {v}, %full")
         width = body.op(f"select i1 {whole}, i64 {self.across}, i64 {left}")
-        offset = body.op(f"add i64 {body.op(f'mul i64 {c}, {width}')}, {within}")
+        offset = body.op(f"add i64 {body.op(f'mul i64 {first}, {width}')}, {within}")
         into = body.at("%into", body.op(f"mul i64 {panel}, %panel"))
-        into = body.at(into, body.op(f"mul i64 {offset}, {8 * lanes}"))
-        for i in range(read):
-            line = [body.loaded(wide, "%columns", of_vector * (i * read + j)) for j in range(read)]
-            for x in self.transform.of_input(line):
-                body.stored(x, into)
-                into = body.at(into, "%position")
-                place = body.op(f"add i64 {place}, {row}")
-                body.stored(body.fused(x, x, body.loaded(wide, "%squares", place)), "%squares", place)
+        into = body.at(into, body.op(f"mul i64 {offset}, {of_vector}"))
+        further = body.op(f"mul i64 {width}, {of_vector}")
+
+        def line(i: str, _: list[Value]) -> list[Value]:
+            number = body.op(f"mul i64 {i}, {read}")
+            to, from_ = body.at(into, body.op(f"mul i64 {number}, %position")), body.op(f"mul i64 {number}, {of_vector}")
+            at = body.op(f"add i64 {place}, {body.op(f'mul i64 {row}, {number}')}")
+            places = []
+            for _j in range(read):
+                at = body.op(f"add i64 {at}, {row}")
+                places.append(at)
+
+            def channel(n: str, sums: list[Value]) -> list[Value]:
+                xs = [body.loaded(wide, body.at(of_channel(n), from_), of_vector * j) for j in range(read)]
+                made, here = [], body.at(to, body.op(f"mul i64 {n}, {further}"))
+                for x, total in zip(self.transform.of_input(xs), sums, strict=True):
+                    body.stored(x, here)
+                    here = body.at(here, "%position")
+                    made.append(body.fused(x, x, total))
+                return made
+
+            # the squares of all channels of a position are added in registers
+            found = body.loop("0", count, 1, [body.loaded(wide, "%squares", at) for at in places], channel)[1]
+            for x, at in zip(found, places, strict=True):
+                body.stored(x, "%squares", at)
+            return []
+
+        body.loop("0", str(read), 1, [], line)
         return []
 
     def _measure(self) -> None:

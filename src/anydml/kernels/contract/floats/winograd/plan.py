@@ -81,7 +81,10 @@ class WinogradPlan(FloatPlan):
         found, scratch, lanes, across, tuning = self.layout, self.scratch, self.lanes, tile.vectors(self.target), self.tuning
         positions, taps = self.transform.positions, self.windows.taps
         of_row = positions * found.channels * 8 * self.tiles
-        most = max(tuning.tiles // of_row, -(-tuning.fewest_tiles // self.tiles))
+        # where channels are few, products take more memory than tiles
+        of_products = positions * self.tiles * min(across, -(-len(piece.rows) // lanes)) * lanes * 8
+        most = min(tuning.tiles // of_row, tuning.fewest_products // of_products)
+        most = max(most, -(-tuning.fewest_tiles // self.tiles))
         self.chunk = -(-self.tile_rows // -(-self.tile_rows // most))
         vectors, tiles = self._vectors(self.chunk), self.chunk * self.tiles
         outputs = self.chunk * TILE * found.sizes[2]
@@ -98,7 +101,7 @@ class WinogradPlan(FloatPlan):
         self.lines = scratch.take(CHANNELS * (self.chunk * TILE + self.transform.read - TILE) * self.pitch)
         self.apart = scratch.take(CHANNELS * positions * (vectors + 1) * lanes * 4 + behind)
         self.squares = scratch.take((1 + positions) * vectors * lanes * 8 + behind)
-        self.inner = scratch.take(positions * lanes * 8)
+        self.inner = scratch.take(CHANNELS * positions * lanes * 8)
         # room for whole groups of tiles, which the kernel of sums reads
         self.products = scratch.take(positions * _apart(tiles * self.group * 8) + lanes // TILE * self.group * 8)
         self.sums, self.errors = (scratch.take(self.some * (outputs * 8 + behind)) for _ in range(2))

@@ -10,9 +10,9 @@ from anydml.kernels.contract.floats.layout import FloatLayout
 from anydml.kernels.contract.floats.winograd.transform import TILE, TRANSFORMS
 from anydml.kernels.match.contraction import Contraction
 
-# least channels, filters and products for each size of windows: below these, the transforms cost as much as they save, or it is
-# not worth compiling kernels
-LEAST = {3: (1, 5, 1 << 20), 5: (1, 5, 1 << 17)}
+# least filters and products for each size of windows: below these, the transforms cost as much as they save, or it is not worth
+# compiling kernels
+LEAST = {3: (5, 1 << 20), 5: (5, 1 << 17)}
 LEAST_OUTPUTS = 25  # of an image; also, at least half of its tiles' elements must be outputs
 
 
@@ -70,11 +70,10 @@ def pays(found: FloatLayout) -> bool:
     taps = _taps(found)
     if taps is None:
         return False
-    channels, rows, products = LEAST[taps]
+    rows, products = LEAST[taps]
     outputs = found.sizes[1] * found.sizes[2]
     tiles = -(-found.sizes[1] // TILE) * -(-found.sizes[2] // TILE)
-    if taps == 3:
-        channels = tuning.TUNING.fewest_channels
+    channels = tuning.TUNING.fewest_channels if taps == 3 else tuning.TUNING.fewest_channels_of_5
     many = found.channels >= channels and found.rows >= rows and outputs >= LEAST_OUTPUTS
     work = math.prod(found.batches) * found.rows * found.columns * found.terms
     return many and work >= products and 2 * outputs >= tiles * TILE * TILE
