@@ -159,6 +159,8 @@ FILTERS = ([[[[1, 2]]]], "int8")
         ("CONV_2D", {"x": IMAGE, "w": FILTERS, "y": IMAGE}, "Conv2DOptions", {}, "must be at least 1"),
         ("CONV_2D", {"x": IMAGE, "w": FILTERS, "y": IMAGE}, "AddOptions", {}, "its options are AddOptions"),
         ("CONV_2D", {"x": IMAGE, "y": IMAGE}, "Conv2DOptions", {}, "it has 1 inputs, and takes 2 to 3"),
+        ("POW", {"x": ("float32", (2,)), "y": ("float32", (2,))}, "", {}, "it has 1 inputs, and takes 2"),
+        ("LOGICAL_AND", {"x": ("bool", (2,)), "y": ("bool", (2,))}, "", {}, "it has 1 inputs, and takes 2"),
         ("MUL", {"x": IMAGE, "x2": IMAGE, "y": IMAGE}, "MulOptions", {"FusedActivationFunction": 5}, "SIGN_BIT"),
         ("TRANSPOSE", {"x": IMAGE, "p": ([0, 0, 1, 2], "int32"), "y": IMAGE}, "", {}, "twice"),
         ("RESHAPE", {"x": IMAGE, "s": ([7, -1], "int32"), "y": IMAGE}, "ReshapeOptions", {}, "cannot become"),

@@ -466,7 +466,7 @@ def judge(name: str, names: Sequence[str], given: list[Array], made: Array, lane
 RECORDS: dict[str, Told] = {
     "add": Told(32.618, 2834, 15, 334),
     "multiply": Told(-42.721, 2384, 362, 516),
-    "divide": Told(-25.319, 2296, 292, 582),
+    "divide": Told(-25.319, 2296, 292, 587),
     "scaled pair": Told(-15.052, 75, 0, 88),
     "square": Told(-80.645, 391, 94, 70),
     "root": Told(-37.965, 289, 26, 73),

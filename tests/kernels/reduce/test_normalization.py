@@ -205,6 +205,20 @@ def test_infinite_gradients_beside_elements_next_to_their_mean(ran: Any) -> None
     ran(all_outputs_agree(desc, inputs, "reduce:compiled"), 64)
 
 
+def test_a_sum_below_its_error_divided_by_zero(ran: Any) -> None:
+    """It is 0 in float64, which would make the quotient NaN; the exact sum is a number, and the quotient an infinity."""
+    x, g = np.array([[2], [1e-30]], np.float32), np.array([[-1e30], [1e30]], np.float32)
+    elements, parameter = TensorDesc("FLOAT32", x.shape), TensorDesc("FLOAT32", (1, 1))
+    desc = named("BATCH_NORMALIZATION_GRAD")(
+        input_tensor=elements, input_gradient_tensor=elements, mean_tensor=parameter, variance_tensor=parameter,
+        scale_tensor=parameter, output_gradient_tensor=elements, output_scale_gradient_tensor=parameter,
+        output_bias_gradient_tensor=parameter, epsilon=0.0,
+    )  # fmt: skip
+    mean, zero, scale = (np.full((1, 1), v, np.float32) for v in (-1e30, 0, 2))
+    inputs = dict(input_tensor=x, input_gradient_tensor=g, mean_tensor=mean, variance_tensor=zero, scale_tensor=scale)
+    ran(all_outputs_agree(desc, inputs, "reduce:compiled"), 4)
+
+
 def test_a_scale_of_zero_times_a_difference_below_its_error(ran: Any) -> None:
     """The zero has the sign of x - mean, which float64 does not know; of gradients, that of a sum with such a difference."""
     m = 2.0**126

@@ -206,10 +206,14 @@ def compared(function: Callable[..., Any], of_integers: Callable[..., Any]) -> M
 
 
 def logical(function: Callable[..., Any]) -> Mapping:
-    def mapping(n: Node, *values: Value) -> Value:
-        return function(*(broadcast(*values) if len(values) == 2 else values))
+    def mapping(n: Node, a: Value, b: Value) -> Value:
+        return function(*broadcast(a, b))
 
     return mapping
+
+
+def negated(n: Node, x: Value) -> Value:
+    return later.element_wise_logical_not(x)
 
 
 def selected(n: Node, condition: Value, a: Value, b: Value) -> Value:
@@ -353,7 +357,7 @@ TABLE: dict[str, tuple[Mapping, str]] = {
     "LESS_EQUAL": (compared(later.element_wise_logical_less_than_or_equal, np.less_equal), ""),
     "LOG": (unary("LOG", later.element_wise_log), ""),
     "LOGICAL_AND": (logical(later.element_wise_logical_and), ""),
-    "LOGICAL_NOT": (logical(later.element_wise_logical_not), ""),
+    "LOGICAL_NOT": (negated, ""),
     "LOGICAL_OR": (logical(later.element_wise_logical_or), ""),
     "LOGISTIC": (unary("LOGISTIC", later.activation_sigmoid), ""),
     "LOG_SOFTMAX": (log_softmax, ""),

@@ -200,6 +200,9 @@ def divide(a: Number, b: Number) -> Number:
     if not b.exact:  # a divisor of NaN gives NaN; one that is exactly 0 gives an infinity or NaN
         guard = (b.error() * 2.0).compared("uge", b.wide().magnitude()) & b.wide().compared("ord", b.wide())
         guard = guard & b.error().compared("une", 0.0)
+    if not a.exact:  # 0 divided by 0 is NaN, but where it stands for a number, an infinity
+        lost = b.wide().compared("oeq", 0.0) & a.error().compared("oge", a.wide().magnitude())
+        guard = either(guard, lost & a.error().compared("one", 0.0))
 
     def err() -> Value:
         # |a/b - v| <= (A + |v| B) / (|b| - B)
