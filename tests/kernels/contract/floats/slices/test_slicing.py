@@ -38,7 +38,7 @@ Array = NDArray[Any]
 
 
 class Sliced(NamedTuple):
-    """What a kernel stores for rows or columns."""
+    """The bytes and numbers that a kernel stores for rows or columns."""
 
     bytes: Array
     sizes: Array
