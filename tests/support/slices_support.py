@@ -13,6 +13,7 @@ from emulated_tiles import emulated
 ROW = next(row for row in targets.X86 if dot_of(row).amx)
 ARCHITECTURE, FEATURES = detect.features()
 NATIVE = FEATURES.issuperset(ROW.features)
+# what stands around AMX's instructions, which alone are emulated, needs vectors of 64 bytes and their dot products
 needed = [
     pytest.mark.skipif(not FEATURES.issuperset({*ROW.features} - detect.AMX), reason="this processor has no AVX-512 VNNI")
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -12,11 +11,8 @@ from test_recurrences import filled, plain
 
 from agreement import bits
 from anydml import Device, MatrixMultiplyInteger, QuantizedLinearMatrixMultiply
-from anydml.kernels.code import detect, engine, targets
-from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.kernel import Machine
 from anydml.kernels.recurrence import tuning as recurrence_tuning
-from emulated_tiles import emulated
 from every_kernel import SOAK, Ran, kernels_of
 from hard_cases import TYPE_COMBINATIONS
 from integer_convolutions import make as convolution_of
@@ -24,26 +20,15 @@ from integer_convolutions import random_recipe as random_convolution
 from matmul_cases import DATA, PLACES, Recipe, make
 from matmul_judge import judge
 from matmul_scales import KINDS
+from slices_support import NATIVE, ROW, needed, tile_registers
 from tuned import tuned
 
-ROW = next(row for row in targets.X86 if dot_of(row).amx)
-ARCHITECTURE, FEATURES = detect.features()
 pytestmark = [
-    pytest.mark.skipif(FEATURES.issuperset(ROW.features), reason="this processor has AMX, and all other tests use it"),
-    pytest.mark.skipif(not FEATURES.issuperset({*ROW.features} - detect.AMX), reason="this processor has no AVX-512 VNNI"),
-    pytest.mark.usefixtures("_by_emulation"),
+    *needed,
+    pytest.mark.skipif(NATIVE, reason="this processor has AMX, and all other tests use it"),
+    pytest.mark.usefixtures("tile_registers"),
 ]
-
-
-@pytest.fixture
-def _by_emulation(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    made = engine._compiled
-    monkeypatch.setattr(engine, "_compiled", lambda text, target: made(emulated(text), target))
-    monkeypatch.setattr(detect, "features", lambda: (ARCHITECTURE, FEATURES | detect.AMX))
-    targets.targets.cache_clear()
-    yield
-    monkeypatch.undo()
-    targets.targets.cache_clear()
+assert tile_registers  # a fixture
 
 
 @pytest.mark.parametrize("operator", [MatrixMultiplyInteger, QuantizedLinearMatrixMultiply])

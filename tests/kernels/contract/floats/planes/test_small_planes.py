@@ -188,6 +188,7 @@ def depthwise(rng: Rng, data_type: DataType, high: int, wide: int) -> Any:
     )  # fmt: skip
 
 
+# narrower vectors have hardly any idle lanes: planes are never computed as single lines with them
 @pytest.mark.skipif(not WIDEST, reason="no vectors of 64 bytes")
 def test_planes_as_single_lines(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planes of lines that leave lanes idle, of whole vectors or not; zeros, of which each line is noted once."""
