@@ -64,10 +64,12 @@ def applied(function: Callable[[Value], Value], x: Value) -> Value:
             break
     else:
         raise ArithmeticError("an activation could not be told from zero")
-    return Real(
-        lambda k: hull([(mpfr(y), mpfr(y)) if type(y) is float else interval(y, k) for y in ends(k)]),
-        lambda k: hull([log_magnitude(y, k) for y in ends(k)]),
-    )
+
+    def log(k: Arithmetic) -> Interval:
+        numbers = next(ys for ys in map(ends, (k, *ladder())) if not any(type(y) is float for y in ys))
+        return hull([log_magnitude(y, k) for y in numbers])
+
+    return Real(lambda k: hull([(mpfr(y), mpfr(y)) if type(y) is float else interval(y, k) for y in ends(k)]), log)
 
 
 def hull(intervals: Sequence[Interval]) -> Interval:

@@ -55,7 +55,8 @@ def test_a_changed_weight_is_named_at_its_layer(weight: str, ran: Ran) -> None:
         file, other = (network(np.random.default_rng(seed), changed=name) for name in ("", weight))
         model, x = anydml.tflite.load(file), spectrum(np.random.default_rng(seed))
         actual = anydml.tflite.load(other).run({"spectrum": x}, keep="all")
-        if np.array_equal(actual[WEIGHTS[weight]], model.run({"spectrum": x}, keep="all")[WEIGHTS[weight]]):
+        exact = model.run({"spectrum": x}, keep="all")[WEIGHTS[weight]]
+        if np.abs(actual[WEIGHTS[weight]].astype(int) - exact).max() <= 1:  # as little as another requantisation changes
             continue
         found = anydml.tflite.compare(model, {"spectrum": x}, actual=by_number(model, actual))
         assert found.first is not None
