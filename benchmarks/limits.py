@@ -19,6 +19,7 @@ from anydml.kernels.code.emit import Text, module
 from anydml.kernels.code.targets import X86, Target, named, targets
 from anydml.kernels.copy import copies as kernels
 from anydml.kernels.copy import emit as copy_emit
+from anydml.kernels.copy import plain
 from anydml.kernels.copy.text import Prefetch
 
 
@@ -41,7 +42,7 @@ def copies(nbytes: int, threads: int = 1) -> dict[str, Callable[[], object]]:
     starts = range(0, nbytes, step)
     triples = [1, 0, 0] * copy_emit.DIMENSIONS
     for stream, ahead in ((False, None), (False, Prefetch(1, 4096, 8192)), (True, Prefetch(1, 6144, 8192))):
-        code = engine.compiled(copy_emit.rows, best, stream, False, ahead)
+        code = engine.compiled(plain.contiguous, best, stream, False, ahead)
         blocks = [
             (source.ctypes.data + at, target.ctypes.data + at, min(step, nbytes - at), 1, 1, *triples, 0, 0) for at in starts
         ]

@@ -39,9 +39,9 @@ from anydml.kernels.contract.quantised.refine import refine as region_refine
 from anydml.kernels.contract.tile import TileKey, multiply
 from anydml.kernels.contract.winograd import kernels as matmul_winograd
 from anydml.kernels.contract.winograd.plan import HEIGHT
-from anydml.kernels.copy import emit as copy_emit
 from anydml.kernels.copy import groups as copy_groups
 from anydml.kernels.copy import interleaved as copy_interleaved
+from anydml.kernels.copy import plain
 from anydml.kernels.copy import tiles as copy_tiles
 from anydml.kernels.copy.text import Prefetch
 from anydml.kernels.irregular import emit as irregular_emit
@@ -214,13 +214,13 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
         add(emit)
     for lines, dense in ((False, False), (True, False), (False, True)):
         for ahead in AHEAD:
-            add(copy_emit.rows, lines, dense, ahead)
+            add(plain.contiguous, lines, dense, ahead)
         for pattern, step in (((0,), -1), ((0,), 5), ((0, 1, 2, 3), 8), ((0, 3, 7), 21), ((4, 5, 0, 1), 8)):
             for width in {16, row.vector_bytes}:
                 add(copy_groups.groups, pattern, step, width, 1, lines, dense, AHEAD[step % 2])
     for itemsize in (1, 2, 4, 8):
         for ahead in AHEAD:
-            add(copy_emit.elements, itemsize, ahead)
+            add(plain.elements, itemsize, ahead)
         for count in (2, 3):
             add(copy_interleaved.interleaved, itemsize, count)
         for width, span in copy_tiles.spans(row, itemsize):

@@ -15,7 +15,7 @@ import anydml as dml
 import guard_pages
 from anydml.kernels.call.steps import At, Sheet, prepared
 from anydml.kernels.code import engine, llvm, targets
-from anydml.kernels.copy import copies
+from anydml.kernels.copy import copies, plain
 from anydml.kernels.copy import tuning as copy_tuning
 from anydml.kernels.copy.plan import canonical
 from anydml.kernels.copy.plan import plan as planned
@@ -313,6 +313,23 @@ def test_a_copy_serves_any_two_addresses(isa: str, stream: bool) -> None:
         made = copies.copy(target, view.shape, view.strides, out.strides, 2, threads=2, stream=stream)
         assert _run(made, target, view, out) <= 2
         np.testing.assert_array_equal(out, view)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_long_rows_are_copied_page_by_page_past_the_cache(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a part of a page before the first and after the last; bytes around the output stay as they are."""
+    tuned(monkeypatch, copy_tuning, stream=0)
+    target = targets.named(isa)
+    assert target is not None
+    x = np.random.default_rng(2).integers(1, 256, 90_000, np.uint8)
+    for n in (plain.PAGES * plain.PAGE - 1, plain.PAGES * plain.PAGE, 2 * plain.PAGES * plain.PAGE + 70, 84_321):
+        for shift in (0, 1, 63):
+            memory = np.zeros(n + 200, np.uint8)
+            view, out = x[17 : 17 + n], memory[100 + shift : 100 + shift + n]
+            made = copies.copy(target, (n,), (1,), (1,), 1, threads=1, stream=True)
+            assert made.streaming is not None
+            assert _run(made, target, view, out) == 1
+            np.testing.assert_array_equal(memory, np.pad(view, (100 + shift, 100 - shift)))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 16])

@@ -10,7 +10,7 @@ from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import Aligned, At, Step
 from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.targets import Target
-from anydml.kernels.copy import emit, gather, groups, interleaved, tiles, tuning
+from anydml.kernels.copy import emit, gather, groups, interleaved, plain, tiles, tuning
 from anydml.kernels.copy.plan import CopyDimension, CopyPlan, canonical, plan
 from anydml.kernels.copy.text import LINE, Prefetch
 
@@ -114,7 +114,7 @@ def _function(target: Target, p: CopyPlan, ahead: Prefetch | None, past_cache: s
     """The code of a plan, shared by all plans of a kind. past_cache: the way in which stores are non-temporal, or ""."""
     lines, dense = past_cache == "lines", past_cache == "dense"
     if p.kind == "rows":
-        return engine.compiled(emit.rows, target, lines, dense, ahead)
+        return engine.compiled(plain.contiguous, target, lines, dense, ahead)
     if p.kind == "groups":
         # the largest blocks that are no longer than the row; with non-temporal stores, a block is a cache line
         width = target.vector_bytes
@@ -131,7 +131,7 @@ def _function(target: Target, p: CopyPlan, ahead: Prefetch | None, past_cache: s
         return engine.compiled(tiles.tiles, target, itemsize, width, span)
     if p.kind == "interleaved":
         return engine.compiled(interleaved.interleaved, target, len(p.pattern), p.step)
-    return engine.compiled(emit.elements, target, len(p.pattern), ahead)
+    return engine.compiled(plain.elements, target, len(p.pattern), ahead)
 
 
 def _traffic(p: CopyPlan) -> tuple[int, int]:
