@@ -10,20 +10,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from anydml.kernels.code import tile_registers
 from anydml.kernels.code.emit import Text, along, fold, when
+from anydml.kernels.code.tile_registers import COUNT
 
-MOST, ROWS, DEPTH = 4, 16, 16  # tiles in the buffer; rows of a tile register; steps of K in it, four elements each
+MOST, DEPTH = 4, 16  # tiles in the buffer; steps of K in a tile register, four elements each
 LINE = 128  # bytes of a row of sums, and of a step of K in a panel
 _SUMS, _A, _B = (0, 1, 2, 3), (4, 5), (6, 7)  # tile registers
-DECLARATIONS = (
-    "declare void @llvm.x86.ldtilecfg(ptr)",
-    "declare void @llvm.x86.tilerelease()",
-    "declare void @llvm.x86.tilezero(i8)",
-    "declare void @llvm.x86.tileloadd64(i8, ptr, i64)",
-    "declare void @llvm.x86.tilestored64(i8, ptr, i64)",
-    "declare void @llvm.x86.tdpbusd(i8, i8, i8)",
-    "declare void @llvm.x86.tdpbsud(i8, i8, i8)",
-)
 
 
 class Buffers(NamedTuple):
@@ -56,20 +49,11 @@ def begin(text: Text, height: int) -> Buffers:
     # two tiles fill the rows of a register, if there are two
     rows = text.op(f"select i1 {text.op('icmp ugt i64 %tiles, 1')}, i64 {2 * height}, i64 {height}")
     text.do(f"store i64 0, ptr {filled}, align 8")
-    text.do(f"store <64 x i8> zeroinitializer, ptr {shapes}, align 64")
-    text.do(f"store i8 1, ptr {shapes}, align 1")  # the palette of eight registers
     rows_of_a, rows_of_b = (text.op(f"trunc i64 {x} to i8") for x in (rows, depth))
     width = text.op(f"trunc i64 {text.op(f'mul i64 {depth}, 4')} to i16")
-    for register in range(8):
-        text.store("i16", width if register in _A else "64", shapes, 16 + 2 * register)
-        text.store("i8", rows_of_b if register in _B else rows_of_a, shapes, 48 + register)
-    text.do(f"call void @llvm.x86.ldtilecfg(ptr {shapes})")
+    of = [(rows_of_b if n in _B else rows_of_a, width if n in _A else "64") for n in range(COUNT)]
+    tile_registers.configure(text, shapes, of)
     return Buffers(sums, first, filled, used, size, depth, steps, rest)
-
-
-def end(text: Text) -> None:
-    """Leave the tile registers as they are when nobody uses them."""
-    text.do("call void @llvm.x86.tilerelease()")
 
 
 def fill(text: Text, buffers: Buffers, t: str, a: str, b: str, height: int) -> None:
@@ -134,7 +118,7 @@ def rest(text: Text, buffers: Buffers, a: str, b: str) -> tuple[str, str]:
 def functions(a_signed: bool) -> list[str]:
     """The functions `four` and `two`, which store the sums of two registers or of one register of rows with a panel."""
     return [
-        *DECLARATIONS,
+        *tile_registers.DECLARATIONS,
         "declare i64 @llvm.usub.sat.i64(i64, i64)",
         *_function("four", "ptr %a0, ptr %a1, i64 %a_row, ptr %b, i64 %steps, i64 %count, ptr %c0, ptr %c1", 2, a_signed),
         *_function("two", "ptr %a0, i64 %a_row, ptr %b, i64 %steps, i64 %count, ptr %c0", 1, a_signed),
@@ -145,23 +129,22 @@ def _function(name: str, parameters: str, many: int, a_signed: bool) -> list[str
     """The function that multiplies `many` registers of rows."""
     text = Text()
     for register in _SUMS[: 2 * many]:
-        text.do(f"call void @llvm.x86.tilezero(i8 {register})")
+        tile_registers.clear(text, register)
     a_step, b_step = (text.op(f"mul i64 %count, {x}") for x in (4, LINE))
-    how = "tdpbsud" if a_signed else "tdpbusd"
 
     def step(_: str, pointers: list[str]) -> list[str]:
         *a, b = pointers
         for n in range(2):
-            text.do(f"call void @llvm.x86.tileloadd64(i8 {_B[n]}, ptr {text.at(b, 64 * n)}, i64 {LINE})")
+            tile_registers.load(text, _B[n], text.at(b, 64 * n), LINE)
         for m in range(many):
-            text.do(f"call void @llvm.x86.tileloadd64(i8 {_A[m]}, ptr {a[m]}, i64 %a_row)")
+            tile_registers.load(text, _A[m], a[m], "%a_row")
             for n in range(2):
-                text.do(f"call void @llvm.x86.{how}(i8 {_SUMS[2 * m + n]}, i8 {_A[m]}, i8 {_B[n]})")
+                tile_registers.multiply(text, _SUMS[2 * m + n], _A[m], _B[n], (a_signed, not a_signed))
         return [*(text.at(x, a_step) for x in a), text.at(b, b_step)]
 
     fold(text, "0", "%steps", 1, [("ptr", x) for x in (*(f"%a{m}" for m in range(many)), "%b")], step)
     for m in range(many):
         for n in range(2):
-            text.do(f"call void @llvm.x86.tilestored64(i8 {_SUMS[2 * m + n]}, ptr {text.at(f'%c{m}', 64 * n)}, i64 {LINE})")
+            tile_registers.store(text, _SUMS[2 * m + n], text.at(f"%c{m}", 64 * n), LINE)
     text.do("ret void")
     return [f"define internal void @{name}({parameters}) {{", "entry:", *text.lines, "}"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml.kernels.call.signature import Signature
+from anydml.kernels.code import tile_registers
 from anydml.kernels.code.emit import Text, along, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract import amx
@@ -138,7 +139,7 @@ def multiply(target: Target, kind: TileKey, height: int, multiplied: bool = Fals
     text.branch(text.op("icmp ult i64 %t1, %tiles"), "blocks", "end")
     text.label("end")
     if buffers is not None:
-        amx.end(text)
+        tile_registers.release(text)
     text.do("ret i64 0")
     others = ["declare i64 @llvm.umin.i64(i64, i64)", *dot.declarations]
     if buffers is not None:

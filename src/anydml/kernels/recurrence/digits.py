@@ -26,6 +26,8 @@ from typing import NamedTuple
 from anydml.kernels.call.signature import Signature
 from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
+from anydml.kernels.code.tile_registers import TILE, WIDTH
+from anydml.kernels.code.together import bytes_together
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.recurrence.rows import defined
 
@@ -34,7 +36,6 @@ AT_ONCE = 8  # terms whose digits are stored together
 SINGLE, DOUBLE = 5, 6  # digits of a float32, and of a number that is known to more digits
 LAST = 6  # the last i + j of products that are computed
 MOST = 1 << 14  # terms of a sum in int32
-BLOCK, REGISTER = 64, 1024  # terms, and bytes, of a tile register
 UNIT = 2.0**-46  # of the sums of `products`
 FACTOR = 2.0**-50  # of the bound
 LARGE = 16.0  # how much rests may increase the square of a number for bounds
@@ -119,9 +120,8 @@ def made(
             rest = body.fused(x, inverse, shift - shifted)
             total = body.fused(rest, rest, total) if bound.all else total + rest.magnitude()
             numbers.append(shifted.bits())
-        for b in range(count):
-            digit = _bytes(numbers, b)
-            store(count - 1 - b, k, digit ^ (0x8080808080808080 - (1 << 64)) if b < count - 1 else digit)
+        for digit, found in enumerate(bytes_together(numbers, count)):
+            store(digit, k, (found ^ -128 if digit else found).cast(numbers[0].kind))
         return [total]
 
     begun, found = body.loop("0", terms, AT_ONCE, [zero], several)
@@ -140,20 +140,9 @@ def made(
     return Digits(scale, body.chosen(norm.compared("ogt", own) | none, norm, own), none, far)
 
 
-def _bytes(numbers: list[Value], b: int) -> Value:
-    """Byte b of eight words, as the bytes of one word."""
-    found: Value | None = None
-    for n, x in enumerate(numbers):
-        x = x << 8 * (n - b) if n > b else x.shifted_right(8 * (b - n), signed=False) if n < b else x
-        x = x & (255 << 8 * n if n < 7 else -(1 << 56))
-        found = x if found is None else found | x
-    assert found is not None
-    return found
-
-
 def blocks(body: Body, terms: str) -> str:
     """The tile registers that a row's terms fill."""
-    return body.op(f"udiv i64 {body.op(f'add i64 {terms}, {BLOCK - 1}')}, {BLOCK}")
+    return body.op(f"udiv i64 {body.op(f'add i64 {terms}, {WIDTH - 1}')}, {WIDTH}")
 
 
 def of_rows(target: Target, count: int) -> tuple[str, list[str]]:
@@ -169,13 +158,13 @@ def of_rows(target: Target, count: int) -> tuple[str, list[str]]:
     def half(h: str, found: list[Value]) -> list[Value]:
         from_ = body.at("%packed", body.op(f"mul i64 {h}, %tile"))
         first = body.op(f"mul i64 {h}, {8 * LANES}")
-        start = body.at("%into", body.op(f"mul i64 {h}, {BLOCK * LANES}"))
+        start = body.at("%into", body.op(f"mul i64 {h}, {WIDTH * LANES}"))
 
         def store(digit: int, k: str, value: Value) -> None:
-            block = body.op(f"mul i64 {body.op(f'lshr i64 {k}, 6')}, {count * REGISTER}")
-            at = body.at(body.at(start, block), body.op(f"and i64 {k}, {BLOCK - 1}"))
+            block = body.op(f"mul i64 {body.op(f'lshr i64 {k}, 6')}, {count * TILE}")
+            at = body.at(body.at(start, block), body.op(f"and i64 {k}, {WIDTH - 1}"))
             for lane in range(LANES):
-                body.stored(value.lane(lane), at, digit * REGISTER + lane * BLOCK)
+                body.stored(value.lane(lane), at, digit * TILE + lane * WIDTH)
 
         norms = body.loaded(wide, "%norms", first)
         digits = made(
@@ -189,7 +178,7 @@ def of_rows(target: Target, count: int) -> tuple[str, list[str]]:
             return []
 
         filled = body.op(f"and i64 {body.op(f'add i64 %terms, {AT_ONCE - 1}')}, {-AT_ONCE}")
-        body.loop(filled, body.op(f"mul i64 {blocks(body, '%terms')}, {BLOCK}"), AT_ONCE, [], clear)
+        body.loop(filled, body.op(f"mul i64 {blocks(body, '%terms')}, {WIDTH}"), AT_ONCE, [], clear)
         body.stored(digits.norm, own, first)
         body.stored(digits.scale * UNIT, "%scales", first)
         left = Value(body, body.op(f"sub i64 %rows, {body.op(f'mul i64 {h}, {LANES}')}"), Kind("i64"))
@@ -231,7 +220,7 @@ def of_weights(target: Target, across: int, count: int) -> str:
     ARGUMENTS.load(body)
     wide, single = Kind("double", LANES), Kind("float", LANES)
     fours = Kind("i32", LANES)
-    filled = body.op(f"mul i64 {blocks(body, '%terms')}, {SINGLE * REGISTER}")
+    filled = body.op(f"mul i64 {blocks(body, '%terms')}, {SINGLE * TILE}")
     own = body.at("%scales", body.op(f"mul i64 %vectors, {8 * LANES}"))
 
     def vector(v: str, found: list[Value]) -> list[Value]:
@@ -245,11 +234,11 @@ def of_weights(target: Target, across: int, count: int) -> str:
             return body.loaded(single, panel, body.op(f"mul i64 {k}, {4 * LANES * across}")).converted("fpext", wide)
 
         def store(digit: int, k: str, value: Value) -> None:
-            block = body.op(f"mul i64 {body.op(f'lshr i64 {k}, 6')}, {SINGLE * REGISTER}")
-            at = body.at(body.at(start, block), body.op(f"mul i64 {body.op(f'and i64 {k}, {BLOCK - 1}')}, {BLOCK // 4}"))
+            block = body.op(f"mul i64 {body.op(f'lshr i64 {k}, 6')}, {SINGLE * TILE}")
+            at = body.at(body.at(start, block), body.op(f"mul i64 {body.op(f'and i64 {k}, {WIDTH - 1}')}, {WIDTH // 4}"))
             # four terms of a column are in a row of a register
-            body.stored(value.converted("trunc", fours), at, digit * REGISTER)
-            body.stored(value.shifted_right(32, signed=False).converted("trunc", fours), at, digit * REGISTER + BLOCK)
+            body.stored(value.converted("trunc", fours), at, digit * TILE)
+            body.stored(value.shifted_right(32, signed=False).converted("trunc", fours), at, digit * TILE + WIDTH)
 
         norms = body.loaded(wide, "%norms", place)
         digits = made(body, "%terms", SINGLE, OF_WEIGHTS[count], norms, load, store)

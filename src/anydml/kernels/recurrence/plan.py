@@ -13,7 +13,7 @@ from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.amx import ROWS
+from anydml.kernels.code.tile_registers import ROWS, TILE, WIDTH
 from anydml.kernels.contract.floats import tuning as floats
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.match import states as match
@@ -266,7 +266,7 @@ class Planner:
                 at = moves(place, self.tensors)
                 self.numbers |= {f"weights{n}_{k}": at.at, f"unit{n}_{k}": at.unit}
             return []
-        deep = -(-terms // digits.BLOCK) * digits.REGISTER
+        deep = -(-terms // WIDTH) * TILE
         pairs = -(-len(weights) * vectors // 2)
         if tile.digits:
             self.numbers |= {

@@ -7,21 +7,21 @@ Beside the products, the sums of the 16 columns before become float64.
 
 from __future__ import annotations
 
+from anydml.kernels.code import tile_registers
 from anydml.kernels.code.emit import fold, when
 from anydml.kernels.code.targets import Target
+from anydml.kernels.code.tile_registers import COUNT, ROWS, TILE, WIDTH
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.amx import DECLARATIONS, ROWS
-from anydml.kernels.recurrence.digits import BLOCK, LANES, LAST, REGISTER, SINGLE, blocks
+from anydml.kernels.recurrence.digits import LANES, LAST, SINGLE, blocks
 from anydml.kernels.recurrence.key import RowSource
 from anydml.kernels.recurrence.rows import defined
 
 SUMS = LAST + 1
 PASSES = (range(4), range(4, SUMS))  # sums i + j of each
-WEIGHT = 7  # the register of weights' digits
-OF_COLUMNS = SUMS * REGISTER
+WEIGHT = COUNT - 1  # the register of weights' digits
+OF_COLUMNS = SUMS * TILE
 SHAPES = 2 * OF_COLUMNS  # where the memory of sums has the registers' shapes
 MEMORY = SHAPES + 64
-MULTIPLIED = "declare void @llvm.x86.tdpbssd(i8, i8, i8)"
 
 
 def products(target: Target, count: int) -> tuple[str, list[str]]:
@@ -31,13 +31,8 @@ def products(target: Target, count: int) -> tuple[str, list[str]]:
     sums: memory for them as integers.
     """
     body = Body(target)
-    body.store("<64 x i8>", "zeroinitializer", "%sums", SHAPES)
-    body.store("i8", "1", "%sums", SHAPES)  # the palette of eight registers
-    for register in range(8):
-        body.store("i16", str(BLOCK), "%sums", SHAPES + 16 + 2 * register)
-        body.store("i8", str(ROWS), "%sums", SHAPES + 48 + register)
-    body.do(f"call void @llvm.x86.ldtilecfg(ptr {body.at('%sums', SHAPES)})")
-    filled = body.op(f"mul i64 %blocks, {SINGLE * REGISTER}")
+    tile_registers.configure(body, body.at("%sums", SHAPES))
+    filled = body.op(f"mul i64 %blocks, {SINGLE * TILE}")
 
     # rows for each block of terms, in units of 2^-16
     share = body.op(f"udiv i64 {body.op(f'add i64 %blocks, {(ROWS // 2 << 16) - 1}')}, %blocks")
@@ -63,19 +58,18 @@ def products(target: Target, count: int) -> tuple[str, list[str]]:
                 return after
 
             for register in range(len(sums)):
-                body.do(f"call void @llvm.x86.tilezero(i8 {register})")
+                tile_registers.clear(body, register)
             fold(body, "0", "%blocks", 1, [("ptr", "%rows"), ("ptr", weights)], term)
             for register, d in enumerate(sums):
-                place = body.at(own, d * REGISTER)
-                body.do(f"call void @llvm.x86.tilestored64(i8 {register}, ptr {place}, i64 {BLOCK})")
+                tile_registers.store(body, register, body.at(own, d * TILE))
         return []
 
     body.loop("0", "%columns", 1, [], column)
     combined(body.op("sub i64 %columns, 1"), ("0", str(ROWS)))
-    body.do("call void @llvm.x86.tilerelease()")
+    tile_registers.release(body)
     body.do("ret void")
     head = "ptr %rows, i64 %blocks, ptr %weights, i64 %columns, ptr %into, i64 %row, ptr %row_scales, ptr %scales, ptr %sums"
-    return defined(body, f"void @products{count}({head})"), [*body.declared, *DECLARATIONS, MULTIPLIED]
+    return defined(body, f"void @products{count}({head})"), [*body.declared, *tile_registers.DECLARATIONS]
 
 
 def _memory(body: Body, n: str) -> str:
@@ -91,8 +85,7 @@ def _multiply(body: Body, count: int, sums: range, pointers: list[str]) -> list[
     of_rows, of_weights = pointers
 
     def load(register: int, digits: str, digit: int) -> None:
-        place = body.at(digits, digit * REGISTER)
-        body.do(f"call void @llvm.x86.tileloadd64(i8 {register}, ptr {place}, i64 {BLOCK})")
+        tile_registers.load(body, register, body.at(digits, digit * TILE))
 
     held = dict.fromkeys(range(len(sums), WEIGHT), -1)  # the digit of rows in each register
     for j in range(SINGLE):
@@ -105,8 +98,8 @@ def _multiply(body: Body, count: int, sums: range, pointers: list[str]) -> list[
                 held[place] = i
                 load(place, of_rows, i)
             (place,) = (register for register, digit in held.items() if digit == i)
-            body.do(f"call void @llvm.x86.tdpbssd(i8 {i + j - sums.start}, i8 {place}, i8 {WEIGHT})")
-    return [body.at(of_rows, count * REGISTER), body.at(of_weights, SINGLE * REGISTER)]
+            tile_registers.multiply(body, i + j - sums.start, place, WEIGHT, (True, True))
+    return [body.at(of_rows, count * TILE), body.at(of_weights, SINGLE * TILE)]
 
 
 def _combined(body: Body, sums: str, into: str, scales: str, first: str, end: str) -> None:
@@ -115,10 +108,10 @@ def _combined(body: Body, sums: str, into: str, scales: str, first: str, end: st
     by_column = [body.loaded(wide, scales, 8 * LANES * half) for half in range(2)]
 
     def row(r: str, _: list[Value]) -> list[Value]:
-        place, to = body.at(sums, body.op(f"mul i64 {r}, {BLOCK}")), body.at(into, body.op(f"mul i64 {r}, %row"))
+        place, to = body.at(sums, body.op(f"mul i64 {r}, {WIDTH}")), body.at(into, body.op(f"mul i64 {r}, %row"))
         by_row = body.splat(body.loaded(Kind("double"), "%row_scales", body.op(f"mul i64 {r}, 8")), LANES)
         for half, scale in enumerate(by_column):
-            found = [body.loaded(fours, place, d * REGISTER + 4 * LANES * half) for d in range(SUMS)]
+            found = [body.loaded(fours, place, d * TILE + 4 * LANES * half) for d in range(SUMS)]
             *found, middle, last, least = found
             last = last + least.shifted_right(8, signed=True)  # without the last places
             found.append(middle + (last + 128).shifted_right(8, signed=True))

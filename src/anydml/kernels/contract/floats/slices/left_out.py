@@ -11,14 +11,15 @@ import math
 from anydml.kernels.call.signature import Signature
 from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
+from anydml.kernels.code.tile_registers import ROWS, TILE
+from anydml.kernels.code.together import BYTES
 from anydml.kernels.code.values import Body, Kind, Value, part
 from anydml.kernels.contract.floats.elements import streams
 from anydml.kernels.contract.floats.epilogue import EpilogueKey, with_streams
 from anydml.kernels.contract.floats.formula import bounded, stored
 from anydml.kernels.contract.floats.packed.at_once import DONE
 from anydml.kernels.contract.floats.second import exactly
-from anydml.kernels.contract.floats.slices.slicing import DEPTH, INTS, ROWS, STEP, TILE
-from anydml.kernels.contract.floats.slices.together import BYTES, SLICES
+from anydml.kernels.contract.floats.slices.slicing import DEPTH, INTS, SLICES, STEP
 from anydml.kernels.contract.floats.stores import list_of
 
 PAIRS = ((2, 4), (3, 3), (4, 2))  # bytes of rows, and of columns

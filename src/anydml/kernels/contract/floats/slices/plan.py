@@ -15,6 +15,7 @@ import numpy as np
 from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
+from anydml.kernels.code.tile_registers import ROWS
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.floats.epilogue import with_streams
 from anydml.kernels.contract.floats.layout import StreamPlace
@@ -25,7 +26,7 @@ from anydml.kernels.contract.floats.packed.plan import PackedPlan
 from anydml.kernels.contract.floats.plan import FloatMemory, FloatProblem
 from anydml.kernels.contract.floats.shares import ThreadShare
 from anydml.kernels.contract.floats.slices import left_out, products, slicing
-from anydml.kernels.contract.floats.slices.slicing import DEPTH, ROWS, STEP
+from anydml.kernels.contract.floats.slices.slicing import DEPTH, STEP
 from anydml.kernels.contract.geometry import Scratch
 
 ONE = int(np.float64(1).view(np.int64))  # the bits of a bound over the product of the sizes

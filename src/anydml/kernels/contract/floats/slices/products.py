@@ -25,13 +25,14 @@ from typing import NamedTuple
 import numpy as np
 
 from anydml.kernels.call.signature import Signature
+from anydml.kernels.code import tile_registers
 from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
+from anydml.kernels.code.tile_registers import ROWS, TILE
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed.at_once import DONE
 from anydml.kernels.contract.floats.packed.tile import BOUND, LINE
-from anydml.kernels.contract.floats.slices.slicing import DEPTH, ROWS, STEP, TILE
-from anydml.kernels.contract.floats.slices.together import SLICES
+from anydml.kernels.contract.floats.slices.slicing import DEPTH, SLICES, STEP
 from anydml.kernels.contract.floats.stores import list_of
 from anydml.kernels.copy.text import prefetch
 
@@ -66,7 +67,7 @@ def sums(target: Target) -> str:
     body = Body(target)
     ARGUMENTS.load(body)
     buffer = body.op(f"alloca [{WEIGHTS * ROWS * 64} x i8], align 64")
-    shapes = _shapes(body)
+    shapes = body.op("alloca [64 x i8], align 64")
     body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
     steps = body.op(f"udiv i64 {body.op(f'add i64 %terms, {DEPTH - 1}')}, {DEPTH}")
     blocks = body.op(f"udiv i64 {body.op(f'add i64 %terms, {MOST - 1}')}, {MOST}")
@@ -98,31 +99,13 @@ def sums(target: Target) -> str:
         return []
 
     def all_() -> None:
-        _do(body, "ldtilecfg", f"ptr {shapes}")
+        tile_registers.configure(body, shapes)
         body.loop("0", blocks, 1, [], block)
-        _do(body, "tilerelease")
+        tile_registers.release(body)
 
     when(body, body.op(f"icmp eq i64 {body.load('i64', '%off')}, 0"), all_)
     body.do("ret i64 0")
-    return kernel(body, list(body.declared))
-
-
-def _do(body: Body, name: str, *arguments: str) -> None:
-    """Emit an instruction of AMX."""
-    kinds = ", ".join(x.split(" ", 1)[0] for x in arguments)
-    body.declared[f"declare void @llvm.x86.{name}({kinds})"] = None
-    body.do(f"call void @llvm.x86.{name}({', '.join(arguments)})")
-
-
-def _shapes(body: Body) -> str:
-    """The configuration in which all registers have 16 rows of 64 bytes."""
-    shapes = body.op("alloca [64 x i8], align 64")
-    body.do(f"store <64 x i8> zeroinitializer, ptr {shapes}, align 64")
-    body.store("i8", "1", shapes)  # the palette of eight registers
-    for register in range(8):
-        body.store("i16", "64", shapes, 16 + 2 * register)
-        body.store("i8", str(ROWS), shapes, 48 + register)
-    return shapes
+    return kernel(body, [*body.declared, *tile_registers.DECLARATIONS])
 
 
 class _Ahead(NamedTuple):
@@ -152,7 +135,7 @@ class _Ahead(NamedTuple):
 def _multiply(body: Body, a: str, b: str, count: str, buffer: str, ahead: list[_Ahead]) -> None:
     """Store the sums of each weight, of `count` times 64 terms."""
     for register in range(WEIGHTS):
-        _do(body, "tilezero", f"i8 {register}")
+        tile_registers.clear(body, register)
 
     def step(n: str, _: list[Value]) -> list[Value]:
         at = body.op(f"mul i64 {n}, {STEP}")
@@ -162,17 +145,16 @@ def _multiply(body: Body, a: str, b: str, count: str, buffer: str, ahead: list[_
         before = (-1, -1)
         for i, j in order():
             if i != before[0]:
-                _do(body, "tileloadd64", f"i8 {A}", f"ptr {body.at(left, i * TILE)}", "i64 64")
+                tile_registers.load(body, A, body.at(left, i * TILE))
             if j != before[1]:
-                _do(body, "tileloadd64", f"i8 {B}", f"ptr {body.at(right, j * TILE)}", "i64 64")
-            how = "tdpb" + "us"[i == 0] + "us"[j == 0] + "d"
-            _do(body, how, f"i8 {i + j}", f"i8 {A}", f"i8 {B}")
+                tile_registers.load(body, B, body.at(right, j * TILE))
+            tile_registers.multiply(body, i + j, A, B, (i == 0, j == 0))
             before = i, j
         return []
 
     body.loop("0", count, 1, [], step)
     for register in range(WEIGHTS):
-        _do(body, "tilestored64", f"i8 {register}", f"ptr {body.at(buffer, register * TILE)}", "i64 64")
+        tile_registers.store(body, register, body.at(buffer, register * TILE))
 
 
 def _add(body: Body, buffer: str, group: str, pair: str, first: str) -> None:

@@ -14,20 +14,14 @@ from typing import Protocol
 from anydml.kernels.call.signature import Signature
 from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
+from anydml.kernels.code.tile_registers import ROWS, TILE, WIDTH
+from anydml.kernels.code.together import BYTES, bytes_together, fours_together, shuffled, words_together
 from anydml.kernels.code.values import Body, Kind, Value, part
 from anydml.kernels.contract.floats.packed.rows import NORM_SLACK
-from anydml.kernels.contract.floats.slices.together import (
-    BYTES,
-    SLICES,
-    bytes_together,
-    fours_together,
-    shuffled,
-    words_together,
-)
 
+SLICES = 5
 BITS = 8 * SLICES - 1  # of an integer, apart from its sign
-ROWS, DEPTH = 16, 64  # of a tile register: rows or columns, and terms
-TILE = ROWS * DEPTH  # bytes
+DEPTH = WIDTH  # terms of a tile register
 STEP = SLICES * TILE  # bytes of DEPTH terms of ROWS rows or columns
 MAGIC = 1.5 * 2.0**52  # a number below 2^51 that is added to it is rounded to an integer, the lower bits of the sum
 INFINITE = 0x7FF  # exponent of infinities and NaN
@@ -84,7 +78,7 @@ def rows(target: Target, height: int) -> str:
                 squares, lowest, lower, deviation = found
                 k = body.op(f"add i64 {begin}, {body.op(f'mul i64 {n}, 8')}")
                 integers, squares = scale.integers(element, k, 8, squares, last=last)
-                made = bytes_together(integers)
+                made = bytes_together(integers, SLICES)
                 for p, plane in enumerate(made):
                     body.stored(plane, planes, body.op(f"add i64 {body.op(f'mul i64 {n}, 64')}, {512 * p}"))
                 return [squares, lowest + _summed(made[4]), lower + _summed(made[3]), _deviation(deviation, made[3])]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from anydml.kernels.code.values import Kind, Value
 
-SLICES = 5
 BYTES = Kind("i8", 64)
 
 
@@ -34,8 +33,11 @@ def _by_pairs(found: list[Value]) -> list[tuple[Value, Value]]:
     ]
 
 
-def bytes_together(found: list[Value]) -> list[Value]:
-    """For eight vectors of eight words: the bytes 4, 3, .. 0 of all of them, for each word the eight of one place together."""
+def bytes_together(found: list[Value], count: int) -> list[Value]:
+    """For eight vectors of eight words: the lowest `count` bytes, at most six, the highest of these first.
+
+    Of each byte, there is a vector of those of all words, for each lane the eight of its words.
+    """
     pairs = _by_pairs(found)
     of_parity = []
     for parity in range(2):
@@ -53,7 +55,7 @@ def bytes_together(found: list[Value]) -> list[Value]:
     planes = []
     for n in range(3):
         planes += [_interleaved(even[n], odd[n], 8, high=high) for high in (False, True)]
-    return [planes[p].cast(BYTES) for p in range(SLICES - 1, -1, -1)]
+    return [planes[p].cast(BYTES) for p in range(count - 1, -1, -1)]
 
 
 def words_together(found: list[Value]) -> list[Value]:
@@ -69,7 +71,10 @@ def words_together(found: list[Value]) -> list[Value]:
 
 
 def fours_together(*halves: list[Value]) -> list[Value]:
-    """For twice four vectors of eight words: the bytes 4, 3, .. 0 of all of them, for each of sixteen words four together."""
+    """For twice four vectors of eight words: their five lowest bytes, the highest of these first, as vectors.
+
+    Each has four bytes of each of sixteen lanes: of the first half's, then of the second half's.
+    """
     low, high = [], []
     for found in halves:
         (even, odd), (even2, odd2) = _by_pairs(found)
@@ -81,4 +86,4 @@ def fours_together(*halves: list[Value]) -> list[Value]:
     for n in range(3):
         x, y = ((half[n] if n < 2 else of_high).cast(Kind("i64", 8)) for half, of_high in zip(low, high, strict=True))
         planes += [shuffled(x, y, [2 * k + side for k in range(8)]) for side in (0, 1)]
-    return [planes[p] for p in range(SLICES - 1, -1, -1)]
+    return planes[4::-1]
