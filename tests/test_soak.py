@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -64,19 +65,32 @@ def test_sittings_add_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys
     assert "there are no parts sums" in capsys.readouterr().err
 
 
-def test_tests_and_cases_of_a_file_are_counted(tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").write_text(
-        "import os\n\ndef test_one(record_property):\n    record_property('cases', int(os.environ['TIMES']))\n\n"
-        "def test_two():\n    assert 0\n"
-    )
+def sat(folder: Path, times: int, workers: bool) -> Any:
+    """What `soak.tested` tells of test_it.py in a process of its own."""
     program = f"""
 import sys
 sys.path.insert(0, {str(ROOT / "tools")!r})
 from pathlib import Path
 import soak
-soak.tested(soak.Unit("dask", soak.Run("TIMES=7", ""), "test_it.py"), Path("told"))
+soak.BEGUN = Path("begun")
+soak.tested(soak.Unit({"ties" if workers else "dask"!r}, soak.Run("SAID=1", ""), "test_it.py"), Path("told"), "today")
 """
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True)
-    assert json.loads((tmp_path / "told").read_text()) == {
-        "wrong": ["test_it.py::test_two"], "counts": {"tests": 1, "cases": 7},
-    }  # fmt: skip
+    environment = {**os.environ, "TIMES": str(times)}
+    subprocess.run([sys.executable, "-c", program], cwd=folder, check=True, capture_output=True, env=environment)
+    return json.loads((folder / "told").read_text())
+
+
+@pytest.mark.parametrize("workers", [False, True])
+def test_a_file_goes_on_where_it_was_stopped(tmp_path: Path, workers: bool) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\nmarkers = ["xdist_group"]\n')
+    (tmp_path / "test_it.py").write_text(
+        "import os\nimport pytest\n\n@pytest.mark.xdist_group('one')\ndef test_one(record_property):\n"
+        "    record_property('cases', int(os.environ['TIMES']) * int(os.environ['SAID']))\n\n"
+        "def test_one_more():\n    assert os.environ['TIMES'] == '8'\n"
+    )
+    wrong = ["test_it.py::test_one_more"]
+    assert sat(tmp_path, 7, workers) == {"wrong": wrong, "counts": {"tests": 1, "cases": 7}}
+    (line,) = (tmp_path / "begun").read_text().splitlines()
+    assert (json.loads(line)["code"], json.loads(line)["counts"]) == ("today", {"tests": 1, "cases": 7})
+    assert sat(tmp_path, 8, workers) == {"wrong": [], "counts": {"tests": 2, "cases": 7}}  # the first is not run again
+    assert not (tmp_path / "told.passed").exists()

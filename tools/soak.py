@@ -1,8 +1,8 @@
 """Runs the tests of `make soak` at length, a file at a time: `make soak`, or `make soak PARTS="ties rows"`.
 
 What each file gave is appended to .soak.jsonl, so that the whole is the sum of several sittings: a file that passed with the
-same code is not run again. `make soak PARTS=--list` prints what was done: by part and processor, files, tests, cases, seconds
-and wrong ones.
+same code is not run again, nor is a test that passed in a file that was stopped, which .soak.begun.jsonl has. `make soak
+PARTS=--list` prints what was done: by part and processor, files, tests, cases, seconds and wrong ones.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / ".soak.jsonl"
+BEGUN = ROOT / ".soak.begun.jsonl"
+PASSED = "ANYDML_SOAK_PASSED"  # names a file for the processes of pytest: the tests that are left out
 ELEMENTWISE, FLOATS = "tests/kernels/elementwise", "tests/kernels/contract/floats"
 
 
@@ -208,34 +210,69 @@ def kept() -> list[dict[str, Any]]:
     return [*map(json.loads, RESULTS.read_text().splitlines())] if RESULTS.exists() else []
 
 
-class Counting:
-    """A plugin of pytest that counts tests, and the cases that they report."""
+def begun(unit: str, digest: str) -> list[dict[str, Any]]:
+    """The tests of a file that passed before it was stopped."""
+    lines = [*map(json.loads, BEGUN.read_text().splitlines())] if BEGUN.exists() else []
+    return [line for line in lines if (line["unit"], line["code"]) == (unit, digest)]
 
-    def __init__(self) -> None:
+
+class Counting:
+    """A plugin of pytest that counts tests, and the cases that they report. Each test that passes is written down at once."""
+
+    def __init__(self, unit: str, digest: str, before: list[dict[str, Any]]) -> None:
+        self.line = {"unit": unit, "code": digest}
         self.counts: Counter[str] = Counter()
+        for passed in before:
+            self.counts.update(passed["counts"])
         self.wrong: list[str] = []
+        self.last = time.monotonic()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self.wrong.append(report.nodeid)
         elif report.when == "call" and report.passed:
-            self.counts["tests"] += 1
+            counts = Counter(tests=1)
             for name, number in report.user_properties:
-                self.counts[name] += int(str(number))
+                counts[name] += int(str(number))
+            self.counts.update(counts)
+            now = time.monotonic()
+            line = {**self.line, "test": report.nodeid, "seconds": now - self.last, "counts": counts}
+            self.last = now
+            with BEGUN.open("a") as file:
+                file.write(json.dumps(line) + "\n")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self.wrong.append(report.nodeid)
 
 
-def tested(unit: Unit, told: Path) -> int:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what has passed: this module is a plugin of pytest and of its workers."""
+    passed = {*json.loads(Path(os.environ[PASSED]).read_text())}
+    left: list[pytest.Item] = []
+    out: list[pytest.Item] = []
+    for item in items:
+        group = item.get_closest_marker("xdist_group")  # workers append it to a test's name
+        names = {item.nodeid, *(f"{item.nodeid}@{name}" for name in (group.args if group else ()))}
+        (out if names & passed else left).append(item)
+    config.hook.pytest_deselected(items=out)
+    items[:] = left
+
+
+def tested(unit: Unit, told: Path, digest: str) -> int:
     """Run a unit's tests in this process, and write down what they gave."""
     for item in unit.run.variables.split():
         name, _, value = item.partition("=")
         os.environ[name] = value
-    counting = Counting()
+    before = begun(unit.name, digest)
+    passed = told.with_suffix(".passed")
+    passed.write_text(json.dumps([line["test"] for line in before]))
+    os.environ[PASSED] = str(passed.absolute())
+    counting = Counting(unit.name, digest, before)
     workers = ["--numprocesses", "auto", "--dist", "loadgroup"] if unit.part != "dask" else []
-    status = pytest.main(["--quiet", *workers, unit.file, *(("-k", unit.run.chosen) if unit.run.chosen else ())], [counting])
+    chosen = ("-k", unit.run.chosen) if unit.run.chosen else ()
+    status = pytest.main(["--quiet", "-p", "soak", *workers, unit.file, *chosen], [counting])
+    passed.unlink()
     told.write_text(json.dumps({"wrong": counting.wrong, "counts": counting.counts}))
     return int(status)
 
@@ -244,10 +281,17 @@ def sit(unit: Unit, digest: str) -> dict[str, Any]:
     """Run a unit in a process of its own, and append what it gave to the results."""
     told, start = RESULTS.with_suffix(".told"), time.monotonic()
     told.unlink(missing_ok=True)
-    status = subprocess.run([sys.executable, __file__, "--unit", unit.name, str(told)], cwd=ROOT, check=False).returncode
-    found = json.loads(told.read_text()) if told.exists() else {"wrong": [f"ended with status {status}"], "counts": {}}
-    told.unlink(missing_ok=True)
-    seconds = round(time.monotonic() - start, 1)
+    before = sum(line["seconds"] for line in begun(unit.name, digest))
+    command = [sys.executable, __file__, "--unit", unit.name, str(told), digest]
+    status = subprocess.run(command, cwd=ROOT, check=False).returncode
+    found: dict[str, Any] = {"wrong": [f"ended with status {status}"], "counts": {}}
+    if told.exists():
+        found = json.loads(told.read_text())
+        told.unlink()
+        if BEGUN.exists() and not found["wrong"]:
+            others = [line for line in BEGUN.read_text().splitlines(keepends=True) if json.loads(line)["unit"] != unit.name]
+            BEGUN.write_text("".join(others))
+    seconds = round(before + time.monotonic() - start, 1)
     result = {"unit": unit.name, "part": unit.part, "code": digest, "processor": processor(), "seconds": seconds, **found}
     with RESULTS.open("a") as file:
         file.write(json.dumps(result) + "\n")
@@ -281,6 +325,9 @@ def table(every: list[Unit], asked: set[str]) -> None:
     for result in last.values():
         for name in result["wrong"]:
             print(f"wrong: {name} ({result['unit']})")
+    for unit in every:
+        if unit.part in asked and (passed := begun(unit.name, today)):
+            print(f"stopped after {len(passed)} tests: {unit.name}")
 
 
 def main() -> int:
@@ -289,11 +336,12 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print what was done, and run nothing")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no file after so many seconds")
     parser.add_argument("--again", action="store_true", help="run also what has passed with the same code")
-    parser.add_argument("--unit", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--unit", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     every = units()
     if options.unit:
-        return tested(next(unit for unit in every if unit.name == options.unit[0]), Path(options.unit[1]))
+        name, told, digest = options.unit
+        return tested(next(unit for unit in every if unit.name == name), Path(told), digest)
     if unknown := {*options.parts} - PARTS.keys():
         parser.error(f"there are no parts {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     asked, digest, start = {*options.parts} or {*PARTS}, code(), time.monotonic()
