@@ -42,7 +42,11 @@ def sums_of_products(target: Target, key: AttentionKey) -> Function:
 
         def in_any_order() -> list[Value]:
             def term(h: str, sums: list[Value]) -> list[Value]:
-                return [x for n, pair in enumerate(factors(h)) for x in _in_any_order(f, pair, sums[3 * n : 3 * n + 3])]
+                return [
+                    x
+                    for n, pair in enumerate(factors(h))
+                    for x in _in_any_order(pair, sums[3 * n : 3 * n + 3], biased=key.biased)
+                ]
 
             return f.loop("0", head, 1, [zero] * (3 * len(along)), term)[1]
 
@@ -66,11 +70,11 @@ def sums_of_products(target: Target, key: AttentionKey) -> Function:
     return f
 
 
-def _in_any_order(f: Function, factors: tuple[Value, Value], sums: list[Value]) -> list[Value]:
+def _in_any_order(factors: tuple[Value, Value], sums: list[Value], *, biased: bool) -> list[Value]:
     """A sum, its tail and the rounding errors, with one more product."""
     x, y = factors
     high, low, lost = sums
-    if not f.key.biased:  # products of two elements are exact
+    if not biased:  # products of two elements are exact
         high, left = two_sum(high, x * y)
         low, lost = added_to(low, left, lost)
         return [high, low, lost]
