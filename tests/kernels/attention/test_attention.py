@@ -15,7 +15,7 @@ import guard_pages
 import oracle
 from agreement import bits
 from anydml import TensorDesc
-from anydml.kernels.attention import finer, weights
+from anydml.kernels.attention import finer, finer_sums, weights
 from anydml.kernels.attention import tuning as attention_tuning
 from anydml.kernels.attention.function import Function
 from anydml.kernels.attention.key import LEFT, AttentionKey
@@ -314,7 +314,7 @@ def test_ties_but_for_scores_next_to_nothing(left: list[int]) -> None:
 def test_queries_that_are_the_same_are_weighed_once(form: str, monkeypatch: pytest.MonkeyPatch, own_code: None) -> None:
     """By the second stage, if they see the same keys and nothing is added to their scores."""
     counts: list[int] = []
-    real = finer.sums_of_products
+    real = finer_sums.sums_of_products
 
     def counted(target: Target, key: AttentionKey) -> Function:
         f = real(target, key)
@@ -326,7 +326,7 @@ def test_queries_that_are_the_same_are_weighed_once(form: str, monkeypatch: pyte
         counts.append(int(scratch[LEFT // 8]))
 
     monkeypatch.setattr(weights, "LINEAR", -1.0)
-    monkeypatch.setattr(finer, "sums_of_products", counted)
+    monkeypatch.setattr(finer_sums, "sums_of_products", counted)
     monkeypatch.setattr(places, "_decide", noted)
     for mask in ("NONE", "KEY_SEQUENCE_END_START"):
         counts.clear()

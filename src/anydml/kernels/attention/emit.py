@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from anydml.kernels.attention import finer, finer_elements, products, results, rows, weights
+from anydml.kernels.attention import finer, finer_elements, finer_sums, products, results, rows, weights
 from anydml.kernels.attention.function import DOUBLE, Function
 from anydml.kernels.attention.key import ABOUT, LARGEST_KEY, LOST, AttentionKey
 from anydml.kernels.code.emit import module
@@ -35,7 +35,7 @@ def emitted(target: Target, key: AttentionKey) -> str:
         weights.weighed,
         results.results,
         results.mark_undecided,
-        finer.sums_of_products,
+        finer_sums.sums_of_products,
         finer.weights,
         finer_elements.elements,
         finer.refined,

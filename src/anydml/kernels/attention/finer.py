@@ -16,11 +16,12 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.numbers.floats.numbers import U
 from anydml.kernels.numbers.functions import doubled
-from anydml.kernels.numbers.functions.pairs import Pair, exact_product, lost_product, two_sum
+from anydml.kernels.numbers.functions.pairs import Pair, exact_product, two_sum
 
 SLACK = 1 + 2.0**-20
 NONE = -690.0  # scores that are this far below the largest: weights of 0
 NOTHING = -1000.0  # weights below e to this power do not decide anything
+EXPONENTS = 0x7FF << 52  # of the bits of float64
 TINY = 2.0**-54  # for differences d up to this, e^d is computed as 1 + d: the error is at most d^2
 # offsets of a row's numbers: the sum of its weights, the tail of the sum, the mean of the relative errors; whether all are
 # exact, whether some do not decide, whether some are 0, and the number of weights that are not 0, whose keys are listed in the
@@ -32,46 +33,6 @@ def added_to(tail: Value, more: Value, lost: Value) -> tuple[Value, Value]:
     """A tail with a term added to it, and the sum of the rounding errors so far."""
     total, rest = two_sum(tail, more)
     return total, lost + rest.magnitude()
-
-
-def sums_of_products(target: Target, key: AttentionKey) -> Function:
-    """The sums of products of a query with all keys: heads, tails, and bounds of their errors.
-
-    query: the address of its row.
-    """
-    f = Function(target, key, "precise_sums", ["ptr query"])
-    across, lanes, wide = f.across, f.lanes, f.wide
-    pitch, head, head_row, panels = (f.argument(x) for x in ("key_row", "head", "head_row", "panels"))
-    heads, tails, losses = (f.argument(x) for x in ("heads", "tails", "losses"))
-    size = 8 * lanes
-
-    def vector(i: str) -> None:  # bytes along a row
-        start = f.times(f.over(i, size * across), size * across)
-        width = f.least(f.minus(pitch, start), str(size * across))
-        place = f.at(f.at(panels, f.times(f.over(start, 8), head_row)), f.minus(i, start))
-
-        def term(h: str, values: list[Value]) -> list[Value]:
-            high, low, lost = values
-            x = f.all(f.loaded(DOUBLE, "%query", f.times(h, 8)))
-            y = f.loaded(wide, place, f.times(h, width))
-            if not key.biased:  # products of two elements are exact
-                high, left = two_sum(high, x * y)
-                low, lost = added_to(low, left, lost)
-                return [high, low, lost]
-            product, rest = exact_product(x, y)
-            high, left = two_sum(high, product)
-            low, lost = added_to(low, left, lost)
-            low, lost = added_to(low, rest, lost)
-            return [high, low, lost + lost_product(x, y, product)]
-
-        zero = f.constant(wide, 0.0)
-        high, low, lost = f.loop("0", head, 1, [zero, zero, zero], term)[1]
-        high, low = two_sum(high, low)
-        for to, x in ((heads, high), (tails, low), (losses, lost * SLACK)):
-            f.stored(x, to, i)
-
-    f.each("0", pitch, vector, size)
-    return f
 
 
 def weights(target: Target, key: AttentionKey) -> Function:
@@ -229,8 +190,8 @@ def refined(target: Target, key: AttentionKey) -> Function:
         def prepare() -> None:
             if key.adds:
                 f.call_of("added", f"ptr {f.argument('added')}", f"i64 {end}", *(f"i64 %{x}" for x in "opr"), f"i64 {s}")
-            f.call_of("precise_sums", f"ptr {query}")
             norm = f.at(f.argument("query_norms"), f.times(number, 8))
+            f.call_of("precise_sums", f"ptr {query}", f"ptr {norm}")
             f.call_of("precise_weights", f"i64 {end}", f"ptr {norm}")
 
         f.when(unlike, prepare)

@@ -41,14 +41,14 @@ def error(body: Body, lanes: int) -> Error:
     return PICKED if _picks(body, lanes) else Error(EXP_REL, 0.0)
 
 
-def power(d: Value) -> Value:
-    """e^d; NaN if d is NaN."""
+def power(d: Value, *, near: bool = False) -> Value:
+    """e^d; NaN if d is NaN. near: whether d is at least ZEROED + 1."""
     body = d.body
     if not _picks(body, d.kind.lanes):
-        return exponential(at_least(d, LOWEST))
-    x = at_least(d, ZEROED)
+        return exponential(d if near else at_least(d, LOWEST))
+    x = d if near else at_least(d, ZEROED)
     shifted = body.fused(x, LOG2_E, ROUNDER / 16)
     index = shifted.bits()
     scale = (picked(SIXTEENTHS, "double", index).bits() + (index << 48)).cast(d.kind)
     made = EXP_NEAR(body.fused(shifted - ROUNDER / 16, -LN2, x)) * scale
-    return body.chosen(d.compared("olt", ZEROED), 0.0, made)
+    return made if near else body.chosen(d.compared("olt", ZEROED), 0.0, made)

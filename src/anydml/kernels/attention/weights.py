@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from anydml.kernels.attention.function import DOUBLE, Function
 from anydml.kernels.attention.key import BETWEEN, LARGEST_KEY, NORMS, OWN, SIZES, SUM, TRUTHS, VALUES, ZERO, AttentionKey
@@ -76,10 +77,11 @@ def weighed(target: Target, key: AttentionKey) -> Function:
     size = top.magnitude() * (sized * U)
     worst = f.fused(product, f.loaded_real(f.argument("state"), LARGEST_KEY), size)
 
-    def difference(i: str, mask: Value | None) -> Value:
+    def difference(i: str, mask: Value | None, *, near: bool = False) -> Value:
         x = f.loaded(wide, "%scores", f.times(i, 8))
-        # the top's own rounding matters only where the errors are not small
-        d = x + minus if key.adds else at_most(f.fused(x, scales, minus), 1.0)
+        d = x + minus if key.adds else f.fused(x, scales, minus)
+        if not near and not key.adds:  # the top's own rounding matters only where the errors are not small
+            d = at_most(d, 1.0)
         return d if mask is None else f.chosen(mask, d, infinite)
 
     limit = f.all(-(f.fused(worst, 3.0, f.constant(DOUBLE, AHEAD)) * SLACK))
@@ -96,15 +98,27 @@ def weighed(target: Target, key: AttentionKey) -> Function:
     near = f.combined(found[0], lambda a, b: a + b)
     place = f.combined(found[1], lambda a, b: f.chosen(a.compared("sgt", b), a, b))
 
-    def weight(i: str, mask: Value | None, values: list[Value]) -> list[Value]:
+    def weight(i: str, mask: Value | None, values: list[Value], *, near: bool = False) -> list[Value]:
         at = f.times(i, 8)
-        w = power(difference(i, mask))
+        near = near and mask is None
+        w = power(difference(i, mask, near=near), near=near)
         f.stored(w, "%scores", at)
         sized = w * f.loaded(wide, norms, at)
         return [values[0] + w, values[1] + sized, f.fused(w, w, values[2]), f.fused(sized, sized, values[3])]
 
     zero = f.constant(wide, 0.0)
-    sums = _through(f, "%end", [zero, zero, zero, zero], weight)
+    small = worst.compared("ole", LINEAR)
+    no_zero = (bottom - top).compared("ogt", ZEROED + 1)
+
+    def summed(*, near: bool) -> list[Value]:
+        return _through(f, "%end", [zero, zero, zero, zero], partial(weight, near=near))
+
+    # by far the most queries have no weights of 0
+    sums = (
+        summed(near=False)
+        if f.on_device
+        else f.either((small & no_zero).name, lambda: summed(near=True), lambda: summed(near=False))
+    )
     total, mean, squares, errors = (f.combined(x, lambda a, b: a + b) for x in sums)
     seen = f.times(f.over(f.plus("%end", lanes - 1), lanes), lanes)
     f.each(seen, f.over(pitch, 8), lambda i: f.stored(zero, "%scores", f.times(i, 8)), lanes)
@@ -120,11 +134,10 @@ def weighed(target: Target, key: AttentionKey) -> Function:
     by_norms = f.fused(total.root(), 0.74 * share, by_norms) * SLACK / total
     own = (mean_error + (count * (U / lanes) + (lanes + 8) * U)) * SLACK
     # each weight of the sum may have the error of one of them
-    sizes = (worst + (rel - share * ZEROED) + added_up) * SLACK
-    small = worst.compared("ole", LINEAR)
+    sizes = (f.fused(at_most(top - bottom, -ZEROED), share, worst) + (rel + added_up)) * SLACK
     values, by_norms, sizes = (f.chosen(small, x, math.inf) for x in (values, by_norms, sizes))
     all_seen = f.value(f"icmp uge i64 %end, {keys}", Kind("i1"))
-    none_zero = (bottom - top).compared("ogt", ZEROED + 1) & all_seen
+    none_zero = no_zero & all_seen
     # if a sum is NaN, or has no terms, nothing else matters
     nothing = f.value("icmp eq i64 %end, 0", Kind("i1"))
     plain = (none_zero & small) | nothing | total.compared("uno", total)

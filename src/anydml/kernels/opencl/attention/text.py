@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from anydml.kernels.attention import finer, finer_elements, kept, results, rows, weights
+from anydml.kernels.attention import finer, finer_elements, finer_sums, kept, results, rows, weights
 from anydml.kernels.attention.emit import joined
 from anydml.kernels.attention.function import DOUBLE, Function
 from anydml.kernels.attention.key import ABOUT, LARGEST_KEY, LOST, MEMORY, AttentionKey, KeptKey
@@ -67,7 +67,7 @@ def text(target: Target, key: AttentionKey) -> str:
 
 def finer_text(target: Target, key: AttentionKey) -> str:
     """The program with the kernel "refine", the second stage."""
-    functions = [finer.sums_of_products(target, key), finer.weights(target, key), finer_elements.elements(target, key)]
+    functions = [finer_sums.sums_of_products(target, key), finer.weights(target, key), finer_elements.elements(target, key)]
     return _program(key, functions, [_kernel(target, key, "refine")])
 
 
@@ -318,7 +318,7 @@ class _Items:
 
     def _refined(self) -> None:
         f = self.f
-        f.call_of("precise_sums", "ptr %m_query_rows")
+        f.call_of("precise_sums", "ptr %m_query_rows", "ptr %m_query_norms")
         f.call_of("precise_weights", f"i64 {f.seen('%s')}", "ptr %m_query_norms")
         out = f.place("output", o="%o", p="%p", r="%r", s="%s")
 
