@@ -113,7 +113,8 @@ def _below(
     found, made = f.loop("0", head, 1, starts, term)[1], []
     share = terms * terms * 2.0**-104  # each of the lost numbers is at most 2^-52 of the start of the sum that loses it
     for n in range(0, len(found), 4):
-        low, left = two_sum(found[n + 1] - starts[n + 1], found[n + 2])
+        high, low = two_sum(found[n] - starts[n], found[n + 1] - starts[n + 1])
+        low, left = two_sum(low, found[n + 2])
         rounded = f.chosen(found[n + 3].compared("oeq", 0.0), zero, starts[n + 1] * f.all(share))
-        made += [found[n] - starts[n], low, left.magnitude() + rounded]
+        made += [high, low, left.magnitude() + rounded]
     return made
