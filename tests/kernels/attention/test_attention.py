@@ -339,6 +339,17 @@ def test_queries_that_are_the_same_are_weighed_once(form: str, monkeypatch: pyte
         assert counts[0] == (once if mask == "NONE" else each), mask
 
 
+def test_products_of_very_different_sizes_leave_nothing(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
+    """Norms are far above many scores then, and sums of the second stage begin with norms."""
+    monkeypatch.setattr(weights, "LINEAR", -1.0)
+    rng = np.random.default_rng(3)
+    inputs, outputs, fields = made(rng, "apart", "NONE", queries=40, keys=30, size=64, value_size=16)
+    for x in inputs.values():
+        x *= np.exp2(rng.integers(-12, 12, x.shape)).astype(np.float32)
+    executed(described(inputs, outputs, fields | dict(scale=2.0**-18)), inputs, outputs)
+    assert left == []
+
+
 def test_some_scores_far_ahead_and_values_that_are_no_numbers() -> None:
     """The second stage skips keys with weights of 0, but not their effect on a sum that is not finite, or on a sign."""
     rng, count = np.random.default_rng(12), 0

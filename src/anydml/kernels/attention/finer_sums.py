@@ -92,24 +92,29 @@ def _below(
 
     b is the power of two below such a bound, a product of norms. Sums that begin with 8 b stay above all terms and below
     16 b, so that a subtraction finds what each addition loses: at most 2^-50 b. The sums of these begin with 8 2^-50 b times a
-    power of two above their number.
+    power of two above their number. What they lose in turn is added up with roundings.
     """
-    starts = []
+    starts, zero = [], f.constant(f.wide, 0.0)
     for x in norms:
         least = (x.bits() & EXPONENTS).cast(f.wide)
-        starts += [least * 8.0, least * f.all((terms.bits() & EXPONENTS).cast(DOUBLE) * 2.0**-46), f.constant(f.wide, 0.0)]
+        starts += [least * 8.0, least * f.all((terms.bits() & EXPONENTS).cast(DOUBLE) * 2.0**-46), zero, zero]
 
     def term(h: str, values: list[Value]) -> list[Value]:
         made = []
         for n, (x, y) in enumerate(factors(h)):
-            high, low, lost = values[3 * n : 3 * n + 3]
+            high, low, lost, some = values[4 * n : 4 * n + 4]
             total = f.fused(x, y, high)
             rest = f.fused(x, y, high - total)
             small = low + rest
             left = rest - (small - low)
-            made += [total, small, (lost.bits() | left.magnitude().bits()).cast(f.wide)]
+            made += [total, small, lost + left, (some.bits() | left.magnitude().bits()).cast(f.wide)]
         return made
 
-    found = [x - y for x, y in zip(f.loop("0", head, 1, starts, term)[1], starts, strict=True)]
-    # each of the lost numbers is at most the one that has the bits of all
-    return [x * f.all(terms) if n % 3 == 2 else x for n, x in enumerate(found)]
+    found, made = f.loop("0", head, 1, starts, term)[1], []
+    share = terms * terms * 2.0**-104  # each of the lost numbers is at most 2^-52 of the start of the sum that loses it
+    for n in range(0, len(found), 4):
+        high, low = two_sum(found[n] - starts[n], found[n + 1] - starts[n + 1])
+        low, left = two_sum(low, found[n + 2])
+        rounded = f.chosen(found[n + 3].compared("oeq", 0.0), zero, starts[n + 1] * f.all(share))
+        made += [high, low, left.magnitude() + rounded]
+    return made
