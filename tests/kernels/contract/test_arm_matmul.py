@@ -297,6 +297,6 @@ def test_copies_are_exact(row: Target, recorder: Recorder, tmp_path: Path, monke
     cases = [case_of(f"{i}: {desc}", row, desc, inputs) for i, (desc, inputs) in enumerate(every)]
     assert len(cases) >= 100
     emitted = recorder.emitters()
-    assert {"rows", "groups", "elements", "tiles", "blocks"} == {name for name, *_ in emitted}
-    assert {("rows", False, False), ("rows", True, False), ("rows", False, True)} <= {found[:3] for found in emitted}
+    assert {"contiguous", "groups", "elements", "tiles", "blocks"} == {name for name, *_ in emitted}
+    assert {("contiguous", False, False), ("contiguous", True, False), ("contiguous", False, True)} <= {found[:3] for found in emitted}
     _run(recorder, row, cases, tmp_path)
