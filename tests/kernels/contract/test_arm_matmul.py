@@ -298,5 +298,7 @@ def test_copies_are_exact(row: Target, recorder: Recorder, tmp_path: Path, monke
     assert len(cases) >= 100
     emitted = recorder.emitters()
     assert {"contiguous", "groups", "elements", "tiles", "blocks"} == {name for name, *_ in emitted}
-    assert {("contiguous", False, False), ("contiguous", True, False), ("contiguous", False, True)} <= {found[:3] for found in emitted}
+    assert {("contiguous", False, False), ("contiguous", True, False), ("contiguous", False, True)} <= {
+        found[:3] for found in emitted
+    }
     _run(recorder, row, cases, tmp_path)
