@@ -66,7 +66,7 @@ def test_sittings_add_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys
 
 
 def sat(folder: Path, times: int, workers: bool) -> Any:
-    """What `soak.tested` tells of test_it.py in a process of its own."""
+    """Run `soak.tested` on test_it.py in a process of its own, and return the tests and cases that it wrote down."""
     program = f"""
 import sys
 sys.path.insert(0, {str(ROOT / "tools")!r})

@@ -18,6 +18,7 @@ from anydml.kernels.code import engine, llvm, targets
 from anydml.kernels.code.emit import module
 from anydml.kernels.code.targets import Target
 
+# the function is called as machine code, which needs llvmlite: the package works without it
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
 Array = NDArray[Any]

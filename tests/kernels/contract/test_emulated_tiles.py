@@ -25,6 +25,7 @@ from tuned import tuned
 
 pytestmark = [
     *needed,
+    # emulation takes the place of instructions that test_matmul_exact.py runs where they are
     pytest.mark.skipif(NATIVE, reason="this processor has AMX, and all other tests use it"),
     pytest.mark.usefixtures("tile_registers"),
 ]
