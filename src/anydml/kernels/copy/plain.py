@@ -39,7 +39,7 @@ def contiguous(target: Target, stream: bool, dense: bool = False, ahead: Prefetc
             return loop(text, start, count * width, fits, lambda i: move(i, count, past_cache=past_cache))
 
         def pages(start: str) -> str:
-            """Some pages at a time, two or four lines of each in turn: a core that waits for memory has more lines on the way."""
+            """Some pages at a time, two or four lines of each in turn: more lines are then on their way from memory."""
             count, size = max(4, 2 * LINE // width), PAGES * PAGE
 
             def in_turns(i: str) -> None:
