@@ -95,6 +95,10 @@ class Desc(ABC):
                 shown.append(f"{f.name}={_shown(f, value)}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """The same in IPython and in Hypothesis, which would show what belongs to the class, too."""
+        printer.text(repr(self))
+
     def tensors(self) -> Iterator[TensorField]:
         """Every present tensor, in wire order, those of arrays one by one."""
         for f in self.spec.tensors:
