@@ -41,7 +41,6 @@ CONTRACTIONS, OTHERS = 0.95, 0.9  # the least of what two processes gain
 LOSS = 1.05  # the most of a small call's time on one thread that it may take with two
 WINDOW, ROUNDS = 0.05, 24  # seconds of a window, and the number of turns
 MESSAGES, LOOKS = 2000, 1 << 20  # of one measurement; how often a thread looks for a message before it gives up
-MESSAGES = 2000
 Call = Callable[[], object]
 
 

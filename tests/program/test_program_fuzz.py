@@ -24,8 +24,11 @@ from hypothesis import strategies as st
 import anydml as dml
 from anydml import operators
 from anydml.program import check, load, of
+from every_kernel import Compared
 
 EXAMPLES = int(os.environ.get("ANYDML_FUZZ_EXAMPLES", "2500"))
+TESTS = max(1, EXAMPLES // 100_000)  # a soak that is stopped goes on behind those that passed
+EACH = EXAMPLES // TESTS
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|[\[\]{}:,]|//[^\n]*')
 
 FILES = """{ // values from files, an owned tensor, bindings with offsets, every command
@@ -95,7 +98,7 @@ HOSTILE = [
     '"GRU"',
 ]
 STRINGS = sorted({token for tokens in TOKENS for token in tokens if token[0] == '"'})
-BATCH = EXAMPLES // 500  # texts in one Hypothesis example, which costs more than a text, and is kept in memory
+BATCH = EACH // 500  # texts in one Hypothesis example, which costs more than a text, and is kept in memory
 
 
 def mutated(random: Random) -> str:
@@ -143,7 +146,10 @@ def folder(tmp_path: Path) -> Path:
     return inside
 
 
-def test_mutated_programs_run_or_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", range(TESTS))
+def test_mutated_programs_run_or_are_refused(
+    number: int, folder: Path, monkeypatch: pytest.MonkeyPatch, compared: Compared
+) -> None:
     monkeypatch.setattr(check, "memory_bytes", lambda: 2**20)  # programs that need more are refused, not slow
     counts = {"ran": 0, "refused at load": 0, "refused": 0}
     slowest, resident = 0.0, []
@@ -171,11 +177,11 @@ def test_mutated_programs_run_or_are_refused(folder: Path, monkeypatch: pytest.M
         attempt(text)
     assert counts["ran"] == len(TEXTS)
 
-    @settings(max_examples=EXAMPLES // BATCH, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=EACH // BATCH, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.integers(0, 2**64 - 1))
     def refused_or_run(seed: int) -> None:
         nonlocal slowest
-        random = Random(seed)
+        random = Random(number << 64 | seed)
         for _ in range(BATCH):
             text = mutated(random)
             began = time.process_time()
@@ -188,8 +194,9 @@ def test_mutated_programs_run_or_are_refused(folder: Path, monkeypatch: pytest.M
         resident.append(resident_bytes())
 
     refused_or_run()
+    compared("mutated programs", sum(counts.values()) - len(TEXTS), EACH)
     growth = max(resident) - resident[len(resident) // 10]
-    again = [mutated(Random(seed)) for seed in range(100 + EXAMPLES // 1000)]
+    again = [mutated(Random(number << 64 | seed)) for seed in range(100 + EACH // 100)]
     held = []
     for _ in range(3):
         for text in again:
@@ -198,7 +205,7 @@ def test_mutated_programs_run_or_are_refused(folder: Path, monkeypatch: pytest.M
     kept = held[2] - held[0]
     print(counts, f"slowest {slowest:.2f} s, growth {growth / 2**20:.1f} MB, of the same texts {kept / 2**20:.1f} MB")
     assert slowest < 60  # seconds of the processor; texts have a few hundred characters
-    assert growth < 20 * 2**20 + 200 * EXAMPLES  # caches go on to fill with forms that are rare
+    assert growth < 20 * 2**20 + 200 * EACH  # caches go on to fill with forms that are rare
     assert kept < 2 * 2**20
     assert min(counts.values()) > sum(counts.values()) // 25, counts  # each outcome is frequent
     assert sorted(os.listdir(folder.parent)) == ["inside"]
