@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from hypothesis.vendor.pretty import pretty
 from numpy.typing import NDArray
@@ -215,8 +215,16 @@ def test_outputs_that_follow_from_inputs_are_legal(operator: Operator) -> int:
 # --- exact results, and no other writes ---
 
 
-# the least number of outputs in `make soak`; fewer for operators whose oracle takes long, or whose kernels are compiled anew for
-# calls of a few outputs
+def answered(desc: Desc, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    """The oracle's results; the example is left out if hostile numbers need more digits than it has, or larger exponents."""
+    try:
+        return expected(desc, inputs)
+    except ArithmeticError:
+        reject()
+
+
+# the least number of outputs in `make soak`; fewer for operators whose oracle takes long, or whose kernels are compiled anew
+# for calls of a few outputs
 FEWER_OUTPUTS = (
     *("RNN", "GRU", "LSTM", "MULTIHEAD_ATTENTION", "MULTIHEAD_ATTENTION1", "AVERAGE_POOLING_GRAD", "MAX_POOLING_GRAD"),
     *("LOCAL_RESPONSE_NORMALIZATION_GRAD", "BATCH_NORMALIZATION_GRAD", "BATCH_NORMALIZATION_TRAINING"),
@@ -254,7 +262,7 @@ def test_every_kernel_is_exact_and_writes_nothing_else(operator: Operator, ran: 
         inputs, outputs = data.draw(arrays_for(desc)), data.draw(outputs_for(desc))
         before = {name: binding.memory.copy() for name, binding in inputs.items()}
         untouched = {name: binding.memory.copy() for name, binding in outputs.items()}
-        result = expected(desc, tensors(inputs))
+        result = answered(desc, tensors(inputs))
         assert result.keys() == outputs.keys() == set(checked.outputs)
         wanted = {name: memory.copy() for name, memory in untouched.items()}
         outputs_compared += sum(x.size for x in result.values())
@@ -386,11 +394,12 @@ def repeated(of: Taken, machine: Machine, drawn: Desc, level: FeatureLevel, data
     """Assert that a bound operator has the same results twice, for inputs in each form; return the number of runs."""
     desc = without_promises(drawn)
     inputs = data.draw(arrays_for(desc))
-    result = expected(desc, tensors(inputs))
+    results_for = [data.draw(outputs_for(desc)) for _ in range(6)]  # before anything is compiled, and counted
+    result = answered(desc, tensors(inputs))
     found = {t.name: t.desc for t in desc.tensors()}
     forms = {name: in_every_form(binding, found[name]) for name, binding in inputs.items()}
     cases = 0
-    for form in range(6):
+    for form, outputs in enumerate(results_for):
         compiled = of.compiled(machine, check(desc, level))  # compiled again, since owned inputs are bound once
         if compiled is None:
             return cases
@@ -398,7 +407,6 @@ def repeated(of: Taken, machine: Machine, drawn: Desc, level: FeatureLevel, data
         owned = only_owned(desc, chosen)
         if owned:
             compiled.initialize(**nested(desc, owned))
-        outputs = data.draw(outputs_for(desc))
         others = {n: x for n, x in chosen.items() if n not in owned}
         bound = compiled.bind(**nested(desc, {**others, **values(outputs)}))
         for _ in range(2):
@@ -415,18 +423,20 @@ def side_by_side(
     of: Taken, machine: Machine, desc: Desc, level: FeatureLevel, data: st.DataObject, *, bindings: int, times: int
 ) -> int:
     """Assert that bound operators of one compiled operator run at the same time; return the number of runs."""
+    owned = only_owned(desc, data.draw(arrays_for(desc)))
+    drawn = []
+    for _ in range(bindings):  # each with its own data, except for owned inputs
+        inputs = {**data.draw(arrays_for(desc)), **owned}
+        drawn.append((inputs, data.draw(outputs_for(desc)), answered(desc, tensors(inputs))))
     compiled = of.compiled(machine, check(desc, level))
     if compiled is None:
         return 0
-    owned = only_owned(desc, data.draw(arrays_for(desc)))
     if owned:
         compiled.initialize(**nested(desc, values(owned)))
     work = []
-    for _ in range(bindings):  # each with its own data, except for owned inputs
-        inputs = {**data.draw(arrays_for(desc)), **owned}
-        outputs = data.draw(outputs_for(desc))
+    for inputs, outputs, result in drawn:
         others = {n: b.value for n, b in inputs.items() if n not in owned}
-        work.append((compiled.bind(**nested(desc, {**others, **values(outputs)})), outputs, expected(desc, tensors(inputs))))
+        work.append((compiled.bind(**nested(desc, {**others, **values(outputs)})), outputs, result))
     together = threading.Barrier(len(work))
     wrong: list[object] = []
 
@@ -497,7 +507,7 @@ def test_an_older_version_is_the_newest_in_other_words(operator: Operator, ran: 
         desc, level = data.draw(descs(operator))
         newest = desc.as_newest()
         inputs = tensors(data.draw(arrays_for(desc)))
-        older_result, result = expected(desc, inputs), expected(newest, inputs)
+        older_result, result = answered(desc, inputs), answered(newest, inputs)
         assert older_result.keys() == result.keys()
         for name, wanted in result.items():
             assert_bits(older_result[name], wanted, f"{name} of {desc}")
@@ -512,7 +522,7 @@ def test_an_older_version_is_the_newest_in_other_words(operator: Operator, ran: 
     ran(cases, 30 * SOAK)
 
 
-@for_each(tables.OPERATORS, at_least=177 * 9 * SOAK // 3, parts=3)
+@for_each(tables.OPERATORS, at_least=177 * (8 * SOAK + 1) // 3, parts=3)
 def test_descs_come_back_from_json_and_from_their_repr(operator: Operator) -> int:
     """Every random desc and every example, in the format of programs and as Python text."""
     cases = 0

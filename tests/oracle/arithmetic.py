@@ -89,7 +89,8 @@ def sum_by_logarithms(a: Value, b: Value) -> Value:
     for k in ladder():
         difference = k.add(log_magnitude(a, k), k.negative(log_magnitude(b, k)))
         larger = sign_of(difference)
-        if k.precision > 1024 and max(abs(mpq(end)) for end in difference) <= NEAR:
+        known = all(map(gmpy2.is_finite, difference))
+        if known and k.precision > 1024 and max(abs(mpq(end)) for end in difference) <= NEAR:
             return 0.0
         if larger:
             return difference_of(a, b) if larger > 0 else difference_of(b, a)
