@@ -205,7 +205,7 @@ def test_mutated_programs_run_or_are_refused(
     kept = held[2] - held[0]
     print(counts, f"slowest {slowest:.2f} s, growth {growth / 2**20:.1f} MB, of the same texts {kept / 2**20:.1f} MB")
     assert slowest < 60  # seconds of the processor; texts have a few hundred characters
-    assert growth < 20 * 2**20 + 200 * EACH  # caches go on to fill with forms that are rare
+    assert growth < 20 * 2**20 + 300 * EACH  # caches go on to fill with forms that are rare
     assert kept < 2 * 2**20
     assert min(counts.values()) > sum(counts.values()) // 25, counts  # each outcome is frequent
     assert sorted(os.listdir(folder.parent)) == ["inside"]
