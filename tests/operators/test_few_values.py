@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import anydml as dml
+import oracle
 from agreement import bits_of, expected
 from anydml import DataError, DescError, check, operators
 from anydml.kernels.code import targets
@@ -74,7 +75,7 @@ def test_every_operator_is_exact(operator: type[Desc], ran: Ran) -> None:
                 continue
             try:
                 wanted = expected(desc, inputs)
-            except ArithmeticError:  # the oracle has too few digits for a state that may be 0
+            except oracle.Undecided:  # the oracle has too few digits for a state that may be 0
                 continue
             for name, x in found.items():
                 np.testing.assert_array_equal(bits_of(x), bits_of(wanted[name]), f"{name} of {desc!r} with {inputs}")

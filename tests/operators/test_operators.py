@@ -20,9 +20,22 @@ from hypothesis.vendor.pretty import pretty
 from numpy.typing import NDArray
 
 import anydml as dml
+import oracle
 import tables
 from agreement import bits_of, expected
-from anydml import Checked, DescError, Device, FeatureLevel, TensorDesc, UnsupportedError, Violation, check, operators, program
+from anydml import (
+    Checked,
+    DataType,
+    DescError,
+    Device,
+    FeatureLevel,
+    TensorDesc,
+    UnsupportedError,
+    Violation,
+    check,
+    operators,
+    program,
+)
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import DEVICES
 from anydml.kernels.code.llvm import unavailable
@@ -113,6 +126,8 @@ class Taken:
             excuse = "a norm has a P above 2"
         elif self.kernel.name == "irregular:numpy" and getattr(checked.desc, "input_tensor", checked) is None:
             excuse = "nothing is moved"
+        elif self.kernel.name == "nests:compiled" and any(t.desc.data_type == DataType.FLOAT64 for t in checked.desc.tensors()):
+            excuse = "elements have type FLOAT64"
         self.asked += 1
         self.taken += made is not None
         self.excused += made is None and excuse is not None
@@ -215,14 +230,6 @@ def test_outputs_that_follow_from_inputs_are_legal(operator: Operator) -> int:
 # --- exact results, and no other writes ---
 
 
-def answered(desc: Desc, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-    """The oracle's results; the example is left out if hostile numbers need more digits than it has, or larger exponents."""
-    try:
-        return expected(desc, inputs)
-    except ArithmeticError:
-        reject()
-
-
 # the least number of outputs in `make soak`; fewer for operators whose oracle takes long, or whose kernels are compiled anew
 # for calls of a few outputs
 FEWER_OUTPUTS = (
@@ -262,7 +269,7 @@ def test_every_kernel_is_exact_and_writes_nothing_else(operator: Operator, ran: 
         inputs, outputs = data.draw(arrays_for(desc)), data.draw(outputs_for(desc))
         before = {name: binding.memory.copy() for name, binding in inputs.items()}
         untouched = {name: binding.memory.copy() for name, binding in outputs.items()}
-        result = answered(desc, tensors(inputs))
+        result = expected(desc, tensors(inputs))
         assert result.keys() == outputs.keys() == set(checked.outputs)
         wanted = {name: memory.copy() for name, memory in untouched.items()}
         outputs_compared += sum(x.size for x in result.values())
@@ -378,6 +385,14 @@ def in_every_form(binding: Binding, t: TensorDesc) -> list[Any]:
     elements = buffer if is_four_bit(t) else laid_over(t, apart)
     forms = (elements, buffer, buffer.view(bound_as(t)), bytearray(content), memoryview(bytearray(content)))
     return [*forms, bytes(content)]
+
+
+def answered(desc: Desc, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    """The oracle's results; the example is left out if it has none."""
+    try:
+        return expected(desc, inputs)
+    except oracle.Undecided:
+        reject()
 
 
 def without_promises(desc: Desc) -> Desc:
@@ -507,7 +522,7 @@ def test_an_older_version_is_the_newest_in_other_words(operator: Operator, ran: 
         desc, level = data.draw(descs(operator))
         newest = desc.as_newest()
         inputs = tensors(data.draw(arrays_for(desc)))
-        older_result, result = answered(desc, inputs), answered(newest, inputs)
+        older_result, result = expected(desc, inputs), expected(newest, inputs)
         assert older_result.keys() == result.keys()
         for name, wanted in result.items():
             assert_bits(older_result[name], wanted, f"{name} of {desc}")

@@ -34,6 +34,7 @@ from . import (
     two_inputs,
     unary,
 )
+from .reals import Undecided
 from .slice_and_matmul import (
     Tensor,
     accumulate,
@@ -61,6 +62,7 @@ from .slice_and_matmul import (
 __all__ = [
     "OPERATORS",
     "Tensor",
+    "Undecided",
     "accumulate",
     "accumulate_bulk",
     "bits_of",

@@ -9,7 +9,7 @@ import gmpy2
 from gmpy2 import mpq
 
 from .numbers import EXACT, INFINITY, NAN, Value
-from .reals import NEAR, PRECISIONS, Arithmetic, Interval, Real, arithmetic, is_near_zero, ladder, sign_of
+from .reals import NEAR, PRECISIONS, Arithmetic, Interval, Real, Undecided, arithmetic, is_near_zero, ladder, sign_of
 
 
 def interval(value: Value, k: Arithmetic) -> Interval:
@@ -39,7 +39,7 @@ def log_magnitude(value: Value, k: Arithmetic) -> Interval:
         if not gmpy2.is_zero(lo) and not gmpy2.is_zero(hi):
             break
     else:
-        raise ArithmeticError("a number too near to zero does not say its logarithm")
+        raise Undecided("a number too near to zero does not say its logarithm")
     return k.rising("log", k.negative((lo, hi)) if gmpy2.is_signed(hi) else (lo, hi))
 
 
@@ -94,7 +94,7 @@ def sum_by_logarithms(a: Value, b: Value) -> Value:
             return 0.0
         if larger:
             return difference_of(a, b) if larger > 0 else difference_of(b, a)
-    raise ArithmeticError("a sum could not be told from zero")
+    raise Undecided("a sum could not be told from zero")
 
 
 def difference_of(more: Value, less: Value) -> Real:
@@ -129,7 +129,7 @@ def nonzero(terms: Callable[[Arithmetic], tuple[Interval, Interval]]) -> Value:
             return 0.0
         if found and not any(near):
             return Real(bounds)
-    raise ArithmeticError("a sum could not be told from zero")
+    raise Undecided("a sum could not be told from zero")
 
 
 def subtract(a: Value, b: Value) -> Value:

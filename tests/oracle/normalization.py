@@ -9,12 +9,12 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from gmpy2 import mpfr, mpq
+from gmpy2 import is_finite, mpfr, mpq
 
 from .activation import Attributes, Inputs, Outputs, Results, activation
 from .arithmetic import add, divide, interval, log_magnitude, multiply, negative, sign, subtract
 from .numbers import EXACT, NAN, ONE, Array, Value, exact, stored, values
-from .reals import Arithmetic, Interval, Real, ladder, sign_of
+from .reals import Arithmetic, Interval, Real, Undecided, ladder, sign_of
 from .reduce import groups
 from .rows import ungroup
 from .unary import power
@@ -52,6 +52,8 @@ def applied(function: Callable[[Value], Value], x: Value) -> Value:
         return function(x)
 
     def ends(k: Arithmetic) -> list[Value]:
+        if not all(map(is_finite, x.bounds(k))):
+            raise Undecided("an activation's argument is beyond the range of MPFR")
         return [function(exact(float(end)) if end == 0 else mpq(end)) for end in x.bounds(k)]
 
     for k in ladder():
@@ -63,7 +65,7 @@ def applied(function: Callable[[Value], Value], x: Value) -> Value:
         if not any(type(y) is float for y in found):
             break
     else:
-        raise ArithmeticError("an activation could not be told from zero")
+        raise Undecided("an activation could not be told from zero")
 
     def log(k: Arithmetic) -> Interval:
         numbers = next(ys for ys in map(ends, (k, *ladder())) if not any(type(y) is float for y in ys))

@@ -23,6 +23,10 @@ FAR = 2000  # of a logarithm to base 2 or e: no format has such numbers
 LESS, MORE = (mpfr(1 + mpq(sign, 2**1020), 1100) for sign in (-1, 1))  # factors for the ends of the range that counts as equal
 
 
+class Undecided(ArithmeticError):
+    """The oracle has too few digits, or too small exponents, for a question about hostile numbers."""
+
+
 class Arithmetic:
     """Interval arithmetic at one precision."""
 
@@ -127,7 +131,7 @@ class Real:
                 return fraction_bits(boundary, f)
             if low == high and not any(ends):
                 return low
-        raise ArithmeticError("a real number that is not near a boundary could not be rounded")
+        raise Undecided("a real number that is not near a boundary could not be rounded")
 
     def _far(self, k: Arithmetic, f: Format) -> int | None:
         """The bits of a number beyond MPFR's range, if its logarithm determines them."""
@@ -143,7 +147,7 @@ class Real:
         for k in ladder():
             if sign := sign_of(self.bounds(k)):
                 return sign
-        raise ArithmeticError("a real number has no sign")
+        raise Undecided("a real number has no sign")
 
 
 def is_near(end: Any, boundary: Any) -> bool:
@@ -174,7 +178,7 @@ def sign_of(interval: Interval) -> int:
 def end_bits(x: Any, f: Format) -> int:
     """The bits of an end of an interval, rounded to a format."""
     if gmpy2.is_nan(x):
-        raise ArithmeticError("an interval lost its end")
+        raise Undecided("an interval lost its end")
     if gmpy2.is_zero(x) or gmpy2.is_infinite(x):
         return special_bits(float(x), f)
     m, e = x.as_mantissa_exp()
@@ -192,5 +196,5 @@ def between(low: int, high: int, f: Format) -> Any:
         return -x if pattern & f.sign else x
 
     if abs((low & ~f.sign) - (high & ~f.sign)) != 1 or (low ^ high) & f.sign:
-        raise ArithmeticError("an interval of many bits holds several numbers")
+        raise Undecided("an interval of many bits holds several numbers")
     return (number(low) + number(high)) / 2

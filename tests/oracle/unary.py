@@ -29,7 +29,7 @@ from .numbers import (
     truncated,
     values,
 )
-from .reals import NEAR, Interval, Real, ladder
+from .reals import NEAR, Interval, Real, Undecided, ladder
 
 Function = Callable[[Value], Value]
 
@@ -294,7 +294,7 @@ def truncated_real(value: Value, dtype: Any) -> int:
             boundary = max(whole, key=abs)
             if all(abs(mpq(end) - boundary) <= NEAR * abs(boundary) for end in ends):
                 return saturated(boundary, dtype)
-    raise ArithmeticError("a power could not be truncated")
+    raise Undecided("a power could not be truncated")
 
 
 def integer_power(x: int, y: int, width: int) -> int:

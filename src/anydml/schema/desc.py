@@ -96,7 +96,7 @@ class Desc(ABC):
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """The same in IPython and in Hypothesis, which would show what belongs to the class, too."""
+        """Show the same in IPython and Hypothesis, which would read class variables, too: older versions have no statement."""
         printer.text(repr(self))
 
     def tensors(self) -> Iterator[TensorField]:
