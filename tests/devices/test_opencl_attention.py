@@ -79,7 +79,7 @@ def everything(seed: int, **sizes: int) -> tuple[Any, Any, dict[str, Any]]:
 def test_outputs_have_the_bits_of_the_cpu(computing: dml.Device, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     """One kernel, with ordinary and with hostile data, which reach every stage."""
     there = computing
-    many = 70 if there.machine.stage != "exact" else 7  # queries: there each element takes Python some 30 ms, twice
+    many = 70 if there.machine.stage != "exact" else 7  # queries: there Python computes each element, twice
     outputs = compared(there, everything(1, queries=many, keys=90, size=80, value_size=66, heads=1))
     outputs += compared(there, everything(3, queries=4, keys=9, value_size=66))  # no batch is behind the last
     for seed in (2, 4, 6, 7):
